@@ -1,0 +1,3 @@
+"""The version, where every layer can read it without importing another."""
+
+__version__ = "0.1.0"

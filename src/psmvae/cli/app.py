@@ -1,0 +1,267 @@
+"""The commands and their options; the work is in :mod:`psmvae.cli.work`.
+
+Whatever loads torch or pyarrow is imported inside a command, so that ``--help`` stays quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from psmvae._version import __version__
+from psmvae.cli import options as o
+from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# typer bundles click in some releases and imports it in others; its own exception leads to either.
+_PARSER_ERROR: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
+)
+
+# What the library raises when a table, a model file or the machine is at fault; anything else is
+# a bug, and its traceback is the most useful thing to show.
+_FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
+
+app = typer.Typer(
+    name="psmvae",
+    help="Impute missing values in tables with a deep pattern-set mixture model.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code: 0, 1 if the command failed, 2 if it was called wrongly.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    terminal = Terminal()
+    try:
+        with interruptible(), terminal.plain_warnings():
+            code = app(arguments, prog_name="psmvae", standalone_mode=False)
+    except UsageError as error:
+        terminal.line(f"error: {error}")
+        return 2
+    except _PARSER_ERROR as error:
+        terminal.line(f"error: {getattr(error, 'format_message', error.__str__)()}")
+        return 2
+    except (Interrupted, KeyboardInterrupt):
+        terminal.line("error: interrupted")
+        return 1
+    except _FAILURES as error:
+        terminal.line(f"error: {str(error) or type(error).__name__}")
+        return 1
+    return code if isinstance(code, int) else 0
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"psmvae {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Impute missing values in tables with a deep pattern-set mixture model."""
+
+
+@app.command()
+def impute(
+    table: o.Table,
+    output: o.Output,
+    multiple: Annotated[
+        int | None,
+        typer.Option(
+            "--multiple",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="Draw this many imputations instead of the best guess: one long file with a "
+            "leading column 'imputation', or one file each if the output's name contains {i}.",
+        ),
+    ] = None,
+    model: o.ModelFile = None,
+    save_model: o.SaveModel = None,
+    na: o.Na = None,
+    mask_model: o.Mask = None,
+    self_masked: o.SelfMasked = None,
+    sets: o.Sets = None,
+    members: o.Members = None,
+    epochs: o.Epochs = None,
+    kind: o.Kinds = None,
+    draws: o.Draws = None,
+    unseen: o.UnseenOption = None,
+    seed: o.Seed = 0,
+    device: o.Device = "auto",
+    force: o.Force = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fill the missing cells of a table; observed cells stay as they are.
+
+    psmvae impute patients.csv -o filled.csv
+    """
+    source = o.ModelSource(
+        options=o.ModelOptions.parse(
+            mask_model=mask_model,
+            self_masked=self_masked,
+            sets=sets,
+            members=members,
+            epochs=epochs,
+            kinds=kind,
+        ),
+        run=o.RunOptions(seed=seed, device=device, draws=draws, unseen=unseen),
+        file=model,
+        save=save_model,
+    )
+    from psmvae.cli import work
+
+    terminal = Terminal(quiet=quiet)
+    files = work.Files(table=table, output=output, na=tuple(na or ()), force=force)
+    work.impute(files, source, terminal, multiple=multiple)
+
+
+@app.command()
+def fit(
+    table: o.Table,
+    output: o.Output,
+    na: o.Na = None,
+    mask_model: o.Mask = None,
+    self_masked: o.SelfMasked = None,
+    sets: o.Sets = None,
+    members: o.Members = None,
+    epochs: o.Epochs = None,
+    kind: o.Kinds = None,
+    draws: o.Draws = None,
+    unseen: o.UnseenOption = None,
+    seed: o.Seed = 0,
+    device: o.Device = "auto",
+    force: o.Force = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Fit a model to a table and write it to a .safetensors file.
+
+    psmvae fit patients.parquet -o model.safetensors
+    """
+    source = o.ModelSource(
+        options=o.ModelOptions.parse(
+            mask_model=mask_model,
+            self_masked=self_masked,
+            sets=sets,
+            members=members,
+            epochs=epochs,
+            kinds=kind,
+        ),
+        run=o.RunOptions(seed=seed, device=device, draws=draws, unseen=unseen),
+    )
+    from psmvae.cli import work
+
+    terminal = Terminal(quiet=quiet)
+    files = work.Files(table=table, output=output, na=tuple(na or ()), force=force)
+    work.fit(files, source, terminal)
+
+
+@app.command()
+def sets(
+    table: o.Table,
+    output: o.Output,
+    model: o.ModelFile = None,
+    save_model: o.SaveModel = None,
+    na: o.Na = None,
+    mask_model: o.Mask = None,
+    self_masked: o.SelfMasked = None,
+    sets: o.Sets = None,
+    members: o.Members = None,
+    epochs: o.Epochs = None,
+    kind: o.Kinds = None,
+    draws: o.Draws = None,
+    unseen: o.UnseenOption = None,
+    seed: o.Seed = 0,
+    device: o.Device = "auto",
+    force: o.Force = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write the missingness pattern set of each row, with the probability of every set.
+
+    psmvae sets patients.csv -o sets.csv
+    """
+    source = o.ModelSource(
+        options=o.ModelOptions.parse(
+            mask_model=mask_model,
+            self_masked=self_masked,
+            sets=sets,
+            members=members,
+            epochs=epochs,
+            kinds=kind,
+        ),
+        run=o.RunOptions(seed=seed, device=device, draws=draws, unseen=unseen),
+        file=model,
+        save=save_model,
+    )
+    from psmvae.cli import work
+
+    terminal = Terminal(quiet=quiet)
+    files = work.Files(table=table, output=output, na=tuple(na or ()), force=force)
+    work.sets(files, source, terminal)
+
+
+@app.command()
+def info(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A .safetensors file written by psmvae.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Say what a model file holds: columns, settings and how training went.
+
+    psmvae info model.safetensors
+    """
+    from psmvae.cli import report
+
+    report.info(model, as_json=json)
+
+
+@app.command()
+def demo(
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder; an earlier demo's files there are overwritten.",
+        ),
+    ] = Path("demo"),
+    seed: o.Seed = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few epochs on few patients: worse, in seconds.")
+    ] = False,
+    device: o.Device = "auto",
+    quiet: o.Quiet = False,
+) -> None:
+    """Impute a simulated trial whose truth is known and show how well that went.
+
+    psmvae demo
+    """
+    from psmvae.cli import report
+
+    report.demo(output, seed=seed, quick=quick, device=device, terminal=Terminal(quiet=quiet))

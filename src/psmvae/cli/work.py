@@ -1,0 +1,176 @@
+"""What the commands that read a table do.
+
+The order is the same in each: check every path, read the table, check the options against its
+columns, and only then spend time. Outputs appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from psmvae.cli.paths import check_input, check_model_output, check_table_output
+from psmvae.cli.terminal import UsageError
+from psmvae.table.io import atomic_path, keep_text, read_table, read_text, write_table
+from psmvae.table.paths import SEPARATORS, extension
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from psmvae.cli.options import ModelSource
+    from psmvae.cli.terminal import Terminal
+    from psmvae.imputers import PSMVAEImputer
+
+# The column that numbers the imputations of a long file, named as in R's mice::complete.
+IMPUTATION = "imputation"
+
+
+@dataclass(frozen=True)
+class Files:
+    """The table that goes in and where the result goes."""
+
+    table: Path
+    output: Path
+    na: tuple[str, ...] = ()
+    force: bool = False
+
+
+def impute(
+    files: Files, source: ModelSource, terminal: Terminal, *, multiple: int | None = None
+) -> None:
+    """Fill the missing cells of a table."""
+    outputs = _outputs(files.output, multiple)
+    _check_paths(files, source, outputs)
+    table = read_table(files.table, na=files.na)
+    long = multiple is not None and len(outputs) == 1
+    if long and IMPUTATION in table.column_names:
+        message = (
+            f"{files.table} has a column named {IMPUTATION!r}, which --multiple would add; "
+            "rename it, or write one file each with {i} in the output's name"
+        )
+        raise UsageError(message)
+
+    imputer = _fitted(table, source, terminal)
+    with terminal.working("Imputing"):
+        if multiple is None:
+            filled = [imputer.transform(table)]
+        else:
+            filled = imputer.sample(table, n=multiple, random_state=source.run.seed)
+    n_before, n_after = _n_missing(table), _n_missing(filled[0])
+
+    with terminal.working("Writing"):
+        text = _text_of(files)
+        if text is not None:
+            filled = [keep_text(one, text) for one in filled]
+        if long:
+            filled = [pa.concat_tables(_numbered(one, i) for i, one in enumerate(filled, start=1))]
+        for one, path in zip(filled, outputs, strict=True):
+            write_table(one, path, force=files.force, inputs=[files.table])
+
+    times = "" if multiple is None else f" {multiple} times"
+    terminal.say(f"{files.table}: {table.num_rows:,} rows, {n_before:,} missing cells")
+    terminal.say(f"filled {n_before - n_after:,} of them{times}{_held_out(imputer)}")
+    terminal.say(f"wrote {_listed(outputs)}")
+
+
+def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
+    """Fit a model to a table and save it."""
+    check_model_output(files.output, force=files.force, inputs=[files.table])
+    check_input(files.table)
+    table = read_table(files.table, na=files.na)
+    imputer = _fitted(table, source, terminal)
+    _save(imputer, files.output)
+    terminal.say(f"{files.table}: {table.num_rows:,} rows{_held_out(imputer)}")
+    terminal.say(f"wrote {files.output}")
+
+
+def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
+    """Write the pattern set of each row."""
+    _check_paths(files, source, [files.output])
+    table = read_table(files.table, na=files.na)
+    imputer = _fitted(table, source, terminal)
+    with terminal.working("Assigning sets"):
+        chosen, proba = imputer.predict_set(table), imputer.predict_set_proba(table)
+    result = pa.table(
+        {
+            "row": np.arange(1, table.num_rows + 1),
+            "set": chosen,
+            **{f"probability_{r}": proba[:, r] for r in range(proba.shape[1])},
+        }
+    )
+    write_table(result, files.output, force=files.force, inputs=[files.table])
+    counts = np.bincount(chosen, minlength=proba.shape[1])
+    sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
+    terminal.say(f"{files.table}: {table.num_rows:,} rows ({sizes})")
+    terminal.say(f"wrote {files.output}")
+
+
+def _outputs(output: Path, multiple: int | None) -> list[Path]:
+    """One path, or one an imputation where the name has a place for its number."""
+    if "{i}" not in output.name:
+        return [output]
+    if multiple is None:
+        message = f"{output}: {{i}} stands for the number of an imputation and needs --multiple"
+        raise UsageError(message)
+    return [output.with_name(output.name.replace("{i}", str(i))) for i in range(1, multiple + 1)]
+
+
+def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> None:
+    inputs = [files.table] if source.file is None else [files.table, source.file]
+    for path in outputs:
+        check_table_output(path, force=files.force, inputs=inputs)
+    if source.save is not None:
+        check_model_output(source.save, force=files.force, inputs=inputs)
+    for path in inputs:
+        check_input(path)
+
+
+def _fitted(table: Any, source: ModelSource, terminal: Terminal) -> PSMVAEImputer:
+    """The imputer from the model file, or fitted to the table (and saved if asked)."""
+    if source.file is not None:
+        from psmvae.imputers import load
+
+        imputer = load(source.file)
+        return imputer.set_params(device=source.run.device, **source.run.parameters())
+    source.options.check_columns(table.column_names)
+    imputer = source.options.imputer(source.run)
+    with terminal.training() as callback:
+        imputer.fit(table, callback=callback)
+    if source.save is not None:
+        _save(imputer, source.save)
+        terminal.say(f"wrote {source.save}")
+    return imputer
+
+
+def _save(imputer: PSMVAEImputer, path: Path) -> None:
+    with atomic_path(path) as temporary:
+        imputer.save(temporary)
+
+
+def _text_of(files: Files) -> Any | None:
+    """The input's cells as they are written, where both input and output are text."""
+    texts = [extension(path) in SEPARATORS for path in (files.table, files.output)]
+    return read_text(files.table, na=files.na) if all(texts) else None
+
+
+def _numbered(table: Any, i: int) -> Any:
+    return table.add_column(0, IMPUTATION, pa.array(np.full(table.num_rows, i)))
+
+
+def _n_missing(table: Any) -> int:
+    missing = (pc.sum(pc.is_null(column, nan_is_null=True)).as_py() for column in table.columns)
+    return sum(count or 0 for count in missing)
+
+
+def _held_out(imputer: PSMVAEImputer) -> str:
+    error = imputer.best_error_
+    return "" if error is None else f", held-out error {error:.4f} standard deviations"
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}"

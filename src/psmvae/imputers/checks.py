@@ -1,0 +1,58 @@
+"""Checks of an imputer's parameters: messages name the parameter, what was expected, what came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import torch
+
+
+def whole_number(name: str, value: Any, *, low: int) -> int:
+    """A whole number of at least ``low``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number >= {low}, got {value!r}.")
+    if value < low:
+        raise ValueError(f"{name} must be >= {low}, got {value!r}.")
+    return int(value)
+
+
+def number(
+    name: str, value: Any, low: float, high: float = float("inf"), *, open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """A number between ``low`` and ``high``."""
+    where = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number in {where}, got {value!r}.")
+    inside = (low < value if open_low else low <= value) and (
+        value < high if open_high else value <= high
+    )
+    if not inside:
+        raise ValueError(f"{name} must be in {where}, got {value!r}.")
+    return float(value)
+
+
+def choice(name: str, value: Any, allowed: Collection[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}.")
+    return value
+
+
+def torch_device(value: Any) -> torch.device:
+    """The device a user's setting stands for."""
+    if value == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not isinstance(value, str | torch.device):
+        raise TypeError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got {value!r}.")
+    try:
+        device = torch.device(value)
+    except RuntimeError:
+        device = torch.device("meta")
+    if device.type not in ("cpu", "cuda"):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got {value!r}.")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={value!r} was asked for, but PyTorch sees no CUDA device here.")
+    return device

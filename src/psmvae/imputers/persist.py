@@ -1,0 +1,214 @@
+"""Model files: safetensors with JSON metadata. Nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+from psmvae._version import __version__
+from psmvae.imputers import checks
+from psmvae.imputers.psmvae import PSMVAEImputer
+from psmvae.nn.mask import LatentMask, NoMask, SelfMask
+from psmvae.nn.network import Network
+from psmvae.table.paths import atomic_path
+from psmvae.table.schema import Schema
+from psmvae.training import Progress
+
+if TYPE_CHECKING:
+    from psmvae.imputers.deep import DeepImputer
+
+FORMAT = "psmvae-model"
+FORMAT_VERSION = 1
+IMPUTERS: dict[str, type[DeepImputer]] = {"PSMVAEImputer": PSMVAEImputer}
+# Settings that are objects, by the name they have in a file.
+PARTS = {cls.__name__: cls for cls in (SelfMask, LatentMask, NoMask, Network)}
+
+
+def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
+    """Write a fitted imputer; an existing file is replaced only when the new one is complete."""
+    facts = describe(imputer)
+    parameters = {
+        name: _to_json(name, value)
+        for name, value in imputer.get_params(deep=False).items()
+        if name not in ("random_state", "device")
+    }
+    state = {name: value.contiguous() for name, value in imputer.model_.state_dict().items()}
+    state["set_order"] = torch.as_tensor(imputer.set_order_)
+    state["set_sizes"] = torch.as_tensor(imputer.set_sizes_)
+    state["missing_rate"] = torch.as_tensor(imputer.missing_rate_)
+    document = {
+        "class": type(imputer).__name__,
+        "parameters": parameters,
+        "schema": imputer.schema_.to_json(),
+        "seed": imputer.seed_,
+        "n_rows": imputer.n_rows_,
+        "feature_names": list(getattr(imputer, "feature_names_in_", [])),
+        "last": dataclasses.asdict(imputer.history_[-1]) if imputer.history_ else None,
+        "facts": facts,
+    }
+    metadata = {
+        "format": FORMAT,
+        "format_version": str(FORMAT_VERSION),
+        "psmvae": __version__,
+        "document": json.dumps(document),
+    }
+    with atomic_path(path) as temporary:
+        save_file({k: v.cpu() for k, v in state.items()}, str(temporary), metadata=metadata)
+
+
+def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
+    """Read an imputer that was saved with its ``save`` method.
+
+    Parameters
+    ----------
+    path : path
+        The model file.
+    device : str
+        Where the model shall work.
+
+    Returns
+    -------
+    imputer
+        A fitted imputer that gives the same results, bit for bit on the same kind of device.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not a model file, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, psmvae
+    >>> table = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0], [np.nan, 4.0]])
+    >>> imputer = psmvae.PSMVAEImputer(max_epochs=2, random_state=0).fit(table)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     imputer.save(f"{folder}/model.safetensors")
+    ...     again = psmvae.load(f"{folder}/model.safetensors")
+    >>> bool((again.transform(table) == imputer.transform(table)).all())
+    True
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {str(path)!r}.")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+            document = _document(path, metadata)
+            state = {name: file.get_tensor(name) for name in file.keys()}
+    except SafetensorError as error:
+        raise ValueError(
+            f"{str(path)!r} is not a psmvae model, or is cut short: {error}."
+        ) from error
+    try:
+        return _restore(document, state, device)
+    except (KeyError, TypeError, RuntimeError, AttributeError) as error:
+        raise ValueError(
+            f"{str(path)!r} is a psmvae model whose contents do not fit together: {error}."
+        ) from error
+
+
+def describe(imputer: DeepImputer) -> dict[str, Any]:
+    """Facts about a fitted imputer, ready for JSON."""
+    imputer._check_fitted()
+    settings, training = imputer._settings(imputer.n_rows_, len(imputer.missing_rate_))
+    rates = dict(
+        zip((c.name for c in imputer.schema_.modelled), imputer.missing_rate_, strict=True)
+    )
+    return {
+        "psmvae": __version__,
+        "model": type(imputer).__name__,
+        "n_rows": imputer.n_rows_,
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "dtype": column.dtype,
+                "n_levels": column.n_levels,
+                "missing": float(rates.get(column.name, 1.0)),
+            }
+            for column in imputer.schema_.columns
+        ],
+        "mask_model": repr(settings.mask),
+        "n_sets": settings.n_sets,
+        "set_sizes": [round(float(size), 4) for size in imputer.set_sizes_],
+        "n_latent": settings.n_latent,
+        "n_members": settings.n_members,
+        "n_draws": imputer.n_draws,
+        "network": dataclasses.asdict(settings.network),
+        "training": dataclasses.asdict(training),
+        "n_epochs": imputer.n_epochs_,
+        "held_out_error": imputer.best_error_,
+        "n_parameters": sum(p.numel() for p in imputer.model_.parameters()),
+    }
+
+
+def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    if metadata.get("format") != FORMAT:
+        raise ValueError(f"{str(path)!r} is a safetensors file but not a psmvae model.")
+    version = metadata.get("format_version", "")
+    if not version.isdigit() or int(version) > FORMAT_VERSION:
+        raise ValueError(
+            f"{str(path)!r} has model format {version!r}, written by psmvae "
+            f"{metadata.get('psmvae')}; this is psmvae {__version__}, which reads formats up to "
+            f"{FORMAT_VERSION}. A newer psmvae will read it."
+        )
+    try:
+        document = json.loads(metadata["document"])
+    except (KeyError, json.JSONDecodeError) as error:
+        raise ValueError(f"{str(path)!r} is a damaged psmvae model: {error}.") from error
+    if not isinstance(document, dict):
+        raise ValueError(f"{str(path)!r} is a damaged psmvae model: its document is no object.")
+    return document
+
+
+def _restore(document: dict[str, Any], state: dict[str, torch.Tensor], device: str) -> DeepImputer:
+    where = checks.torch_device(device)
+    parameters = {name: _from_json(value) for name, value in document["parameters"].items()}
+    imputer = IMPUTERS[document["class"]](**parameters, device=device)
+    imputer.schema_ = Schema.from_json(document["schema"])
+    imputer.seed_ = document["seed"]
+    imputer.n_features_in_ = len(imputer.schema_.columns)
+    if document["feature_names"]:
+        imputer.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+    imputer.set_order_ = state.pop("set_order").numpy()
+    imputer.set_sizes_ = state.pop("set_sizes").numpy()
+    imputer._build(document["n_rows"], state.pop("missing_rate").numpy())
+    imputer.model_.load_state_dict(state)
+    imputer.model_.to(where)
+    last = document["last"]
+    imputer.history_ = [Progress(**last)] if last else []
+    imputer.best_error_ = last["best_error"] if last else None
+    imputer.n_epochs_ = last["epoch"] if last else 0
+    return imputer
+
+
+def _to_json(name: str, value: Any) -> Any:
+    if type(value) in PARTS.values():
+        return {"part": type(value).__name__, **dataclasses.asdict(value)}
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if name == "kinds":
+        return {"part": "kinds", "kinds": dict(value)}
+    raise TypeError(
+        f"An imputer with {name}={value!r} cannot be saved: a model file holds data, not code. "
+        f"Of objects, only {sorted(PARTS)} can be written."
+    )
+
+
+def _from_json(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    part = value.pop("part")
+    return value["kinds"] if part == "kinds" else PARTS[part](**value)

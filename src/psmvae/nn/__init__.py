@@ -1,0 +1,1 @@
+"""Networks: layers, the columns' likelihoods, the factors of the model and the mask models."""

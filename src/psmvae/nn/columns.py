@@ -1,0 +1,190 @@
+"""The columns of a table as the model sees them: blocks of like columns, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from psmvae.kinds import KINDS, Block, Column, Distribution, Nodes, Scale
+
+LogTilt = Callable[[Tensor, slice], Tensor]
+"""Log of a non-negative function of x_j: ``(x (..., column, node), columns) -> (..., column,
+node)``."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each column goes: the model's column order has like columns side by side.
+
+    ``order[k]`` is the table position of the model's column k.
+    """
+
+    columns: tuple[Column, ...]
+    order: tuple[int, ...]
+    groups: tuple[tuple[str, tuple[Column, ...]], ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> Layout:
+        """Group columns by likelihood and size."""
+
+        def key(position: int) -> tuple[str, int]:
+            kind = KINDS[columns[position].kind]
+            return kind.likelihood, kind.group(columns[position])
+
+        order = sorted(range(len(columns)), key=lambda position: (*key(position), position))
+        groups: list[tuple[str, tuple[Column, ...]]] = []
+        last: tuple[str, int] | None = None
+        for position in order:
+            column = columns[position]
+            if key(position) == last:
+                kind, members = groups[-1]
+                groups[-1] = (kind, (*members, column))
+            else:
+                groups.append((column.kind, (column,)))
+                last = key(position)
+        return cls(tuple(columns), tuple(order), tuple(groups))
+
+
+class Columns(nn.Module):
+    """All blocks of a table; one instance for every distribution of x (their scales differ).
+
+    Parameters
+    ----------
+    layout : Layout
+        The columns in the model's order.
+    n_members : int
+        Members stacked.
+    scale : float, "learned" or "network"
+        The scale of numeric likelihoods.
+    """
+
+    feature_column: Tensor
+
+    def __init__(self, layout: Layout, n_members: int, scale: Scale) -> None:
+        super().__init__()
+        self.blocks: list[Block] = []
+        modules = nn.ModuleList()
+        for kind, columns in layout.groups:
+            block = KINDS[kind].block(columns, n_members, scale)
+            self.blocks.append(block)
+            if isinstance(block, nn.Module):
+                modules.append(block)
+        self.parts = modules
+        self.n_columns = sum(block.n_columns for block in self.blocks)
+        self.n_features = sum(block.n_columns * block.n_features for block in self.blocks)
+        self.n_outputs = sum(block.n_columns * block.n_outputs for block in self.blocks)
+        owner: list[int] = []
+        for block, where in zip(self.blocks, self.slices(), strict=True):
+            for j in range(where.start, where.stop):
+                owner += [j] * block.n_features
+        self.register_buffer("feature_column", torch.tensor(owner), persistent=False)
+
+    def slices(self) -> list[slice]:
+        """The columns of each block."""
+        ends = torch.tensor([block.n_columns for block in self.blocks]).cumsum(0).tolist()
+        pairs = zip(self.blocks, ends, strict=True)
+        return [slice(end - block.n_columns, end) for block, end in pairs]
+
+    def features(self, x: Tensor) -> Tensor:
+        """What a network sees of x, flat: ``(..., column) -> (..., feature)``."""
+        pairs = zip(self.blocks, self.slices(), strict=True)
+        return torch.cat([block.features(x[..., at]).flatten(-2) for block, at in pairs], -1)
+
+    def spread(self, per_column: Tensor) -> Tensor:
+        """A number a column repeated for its features: ``(..., column) -> (..., feature)``."""
+        return per_column[..., self.feature_column]
+
+    def split(self, flat: Tensor, what: str) -> list[Tensor]:
+        """Flat features or outputs back to one ``(..., column, k)`` a block."""
+        sizes = [(b.n_columns, getattr(b, f"n_{what}")) for b in self.blocks]
+        parts = flat.split([n * k for n, k in sizes], -1)
+        return [part.unflatten(-1, size) for part, size in zip(parts, sizes, strict=True)]
+
+    def forward(self, outputs: Tensor) -> Cells:
+        """The distribution of every cell, from a decoder's outputs ``(..., output)``."""
+        parts = self.split(outputs, "outputs")
+        return Cells([block(part) for block, part in zip(self.blocks, parts, strict=True)], self)
+
+    def point(self, expected_features: Tensor) -> Tensor:
+        """The best single value of every cell from flat E[features]."""
+        parts = self.split(expected_features, "features")
+        return torch.cat([b.point(part) for b, part in zip(self.blocks, parts, strict=True)], -1)
+
+    def error(self, expected_features: Tensor, x: Tensor) -> Tensor:
+        """How far flat E[features] is from the truth, a number a cell."""
+        parts = self.split(expected_features, "features")
+        rows = zip(self.blocks, parts, self.slices(), strict=True)
+        return torch.cat([b.error(part, x[..., at]) for b, part, at in rows], -1)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The distribution of every cell of x given the latents, block by block."""
+
+    parts: list[Distribution]
+    columns: Columns
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Log p(x_j | ·), ``(..., column)``."""
+        pairs = zip(self.parts, self.columns.slices(), strict=True)
+        return torch.cat([part.log_prob(x[..., at]) for part, at in pairs], -1)
+
+    def kl(self, other: Cells) -> Tensor:
+        """KL(self || other), ``(..., column)``."""
+        return torch.cat([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)], -1)
+
+    def expected_features(self) -> Tensor:
+        """Flat E[features(x)], ``(..., feature)``."""
+        return torch.cat([part.expected_features().flatten(-2) for part in self.parts], -1)
+
+    def sample(self, uniform: Tensor) -> Tensor:
+        """A draw of every cell, from uniform noise ``(..., column)``."""
+        pairs = zip(self.parts, self.columns.slices(), strict=True)
+        return torch.cat([part.sample(uniform[..., at]) for part, at in pairs], -1)
+
+    def log_expectation(self, log_tilt: LogTilt) -> Tensor:
+        """Log E[exp(log_tilt(x_j))] of every cell, ``(..., column)``."""
+        parts = []
+        for part, at in zip(self.parts, self.columns.slices(), strict=True):
+            nodes = part.nodes()
+            parts.append(torch.logsumexp(nodes.log_weight + log_tilt(nodes.x, at), -1))
+        return torch.cat(parts, -1)
+
+    def tilted_features(self, log_tilt: LogTilt) -> Tensor:
+        """Flat E[features(x)] when each cell's density is multiplied by exp(log_tilt(x_j))."""
+        parts = []
+        for block, part, at in zip(self.columns.blocks, self.parts, self.columns.slices(), strict=True):
+            nodes = part.nodes()
+            weight = torch.softmax(nodes.log_weight + log_tilt(nodes.x, at), -1)
+            # nodes as the last column axis, so that a block's features apply to each of them
+            features = block.features(nodes.x.transpose(-1, -2))
+            expected = (weight.transpose(-1, -2).unsqueeze(-1) * features).sum(-3)
+            parts.append(expected.flatten(-2))
+        return torch.cat(parts, -1)
+
+    def tilted_sample(self, log_tilt: LogTilt, uniform: Tensor) -> Tensor:
+        """A draw of every cell from its tilted density, by inverting it on a fine grid."""
+        parts = []
+        for part, at in zip(self.parts, self.columns.slices(), strict=True):
+            nodes = part.fine_nodes()
+            weight = torch.softmax(nodes.log_weight + log_tilt(nodes.x, at), -1)
+            parts.append(_invert(nodes, weight, uniform[..., at]))
+        return torch.cat(parts, -1)
+
+
+def _invert(nodes: Nodes, weight: Tensor, uniform: Tensor) -> Tensor:
+    """The node where the cumulative weight passes u; between nodes where x is continuous."""
+    cumulative = weight.cumsum(-1)
+    passed = (uniform.unsqueeze(-1) >= cumulative).sum(-1, keepdim=True)
+    # rounding may leave the last cumulative weight under 1: never step onto a node of no weight
+    last = (weight > 0).long().cumsum(-1).argmax(-1, keepdim=True)
+    index = torch.minimum(passed, last)
+    x = nodes.x.expand(weight.shape).gather(-1, index)
+    if nodes.step is not None:
+        mass = weight.gather(-1, index)
+        share = (uniform.unsqueeze(-1) - cumulative.gather(-1, index) + mass) / mass
+        x = x + (share.clamp(0, 1) - 0.5) * nodes.step
+    return x.squeeze(-1)

@@ -1,0 +1,257 @@
+"""The factors of the model: q(r), q(z), q(x_mis), p(r), p(z | r), p(x | z, r).
+
+Axes: ``(member, row, draw, set, ...)`` throughout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from psmvae.kinds.numeric import LOG_2PI
+from psmvae.nn.columns import Cells, Columns, Layout
+from psmvae.nn.linear_gaussian import LinearPosterior
+from psmvae.nn.network import MLP, Network
+from psmvae.nn.noise import Noise
+
+MAX_LOG_SCALE = 5.0
+
+
+def bounded(log_scale: Tensor) -> Tensor:
+    """A log scale kept inside ±5 without losing its gradient near 0."""
+    return MAX_LOG_SCALE * torch.tanh(log_scale / MAX_LOG_SCALE)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes every factor needs."""
+
+    n_members: int
+    n_sets: int
+    n_latent: int
+    n_features: int
+    n_columns: int
+
+
+class PR(nn.Module):
+    """p(r): a learned categorical."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.zeros(sizes.n_members, 1, sizes.n_sets))
+
+    def forward(self) -> Tensor:
+        """Log p(r), ``(member, 1, set)``."""
+        return torch.log_softmax(self.logits, -1)
+
+
+class PZ(nn.Module):
+    """p(z | r) = N(μ_r, diag σ_r²)."""
+
+    def __init__(self, sizes: Sizes, noise: Noise, spread: float) -> None:
+        super().__init__()
+        shape = (sizes.n_members, 1, 1, sizes.n_sets, sizes.n_latent)
+        self.mean = nn.Parameter(spread * noise.normal(*shape))
+        self.log_scale = nn.Parameter(torch.zeros(shape))
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """Log p(z | r), ``(member, row, draw, set)``."""
+        log_scale = bounded(self.log_scale)
+        standard = (z - self.mean) * torch.exp(-log_scale)
+        return (-0.5 * standard.square() - log_scale - 0.5 * LOG_2PI).sum(-1)
+
+
+@dataclass(frozen=True)
+class GaussianZ:
+    """q(z | r, x_obs, m) = N(μ, A diag(s²) Aᵀ); A is the identity where None.
+
+    ``mean`` and ``log_s`` are ``(member, row, 1, set, latent)``, ``a`` ``(member, row, latent,
+    latent)`` triangular, ``log_det_a`` ``(member, row)``.
+    """
+
+    mean: Tensor
+    log_s: Tensor
+    a: Tensor | None
+    log_det_a: Tensor | None
+
+    def at(self, noise: Tensor) -> Tensor:
+        """Z = μ + A (s · ε), for ε ``(member, row, draw, set, latent)`` (axes may be 1)."""
+        scaled = noise * torch.exp(self.log_s)
+        if self.a is None:
+            return self.mean + scaled
+        flat = scaled.flatten(2, 3) @ self.a.transpose(-1, -2)
+        return self.mean + flat.reshape(scaled.shape)
+
+    def log_prob_at(self, noise: Tensor) -> Tensor:
+        """Log q(z) of the z made from this noise, ``(member, row, draw, set)``."""
+        log_det = self.log_s.sum(-1)
+        if self.log_det_a is not None:
+            log_det = log_det + self.log_det_a[..., None, None]
+        return (-0.5 * noise.square() - 0.5 * LOG_2PI).sum(-1) - log_det
+
+    def kl(self, p_z: PZ) -> Tensor:
+        """KL(q(z | r, ·) || p(z | r)) in closed form, ``(member, row, set)``."""
+        log_scale = bounded(p_z.log_scale)
+        variance = torch.exp(2 * self.log_s)
+        log_det = self.log_s.sum(-1)
+        if self.a is not None and self.log_det_a is not None:
+            # diagonal of A diag(s²) Aᵀ
+            flat = variance.flatten(2, 3) @ self.a.square().transpose(-1, -2)
+            variance = flat.reshape(variance.shape)
+            log_det = log_det + self.log_det_a[..., None, None]
+        shift = (self.mean - p_z.mean).square()
+        inside = (variance + shift) * torch.exp(-2 * log_scale) - 1 + 2 * log_scale
+        return (0.5 * inside.sum(-1) - log_det).squeeze(2)
+
+
+class QR(nn.Module):
+    """q(r | x_obs, m): a softmax over sets."""
+
+    def __init__(self, sizes: Sizes, n_in: int, network: Network, noise: Noise) -> None:
+        super().__init__()
+        self.net = MLP(sizes.n_members, n_in, sizes.n_sets, network=network, noise=noise)
+
+    def forward(self, inputs: Tensor, noise: Noise | None) -> Tensor:
+        """Log q(r), ``(member, row, set)``."""
+        return torch.log_softmax(self.net(inputs, noise), -1)
+
+
+class QZ(nn.Module):
+    """q(z | r, x_obs, m), as a residual of the linear-Gaussian posterior where there is one."""
+
+    def __init__(
+        self,
+        sizes: Sizes,
+        n_in: int,
+        network: Network,
+        noise: Noise,
+        linear: LinearPosterior | None,
+    ) -> None:
+        super().__init__()
+        self.linear = linear
+        self.net = MLP(
+            sizes.n_members,
+            n_in + (sizes.n_latent if linear is not None else 0),
+            2 * sizes.n_latent,
+            network=network,
+            noise=noise,
+            n_sets=sizes.n_sets,
+            start=0.0 if linear is not None else 1.0,
+        )
+
+    def forward(
+        self, inputs: Tensor, features: Tensor, visible: Tensor, noise: Noise | None
+    ) -> GaussianZ:
+        """The Gaussian of each row and set; ``features`` and ``visible`` feed the linear part."""
+        a = log_det_a = start = None
+        if self.linear is not None:
+            start, a, log_det_a = self.linear(features, visible)
+            inputs = torch.cat([inputs, start], -1)
+        rows = inputs[:, :, None, None, :]
+        mean, log_s = self.net(rows, noise).chunk(2, -1)
+        if start is not None:
+            mean = mean + start[:, :, None, None, :]
+        return GaussianZ(mean, bounded(log_s), a, log_det_a)
+
+
+class QXMis(nn.Module):
+    """q(x_mis | z, r, x_obs, m)."""
+
+    def __init__(
+        self, sizes: Sizes, n_in: int, layout: Layout, network: Network, noise: Noise
+    ) -> None:
+        super().__init__()
+        self.columns = Columns(layout, sizes.n_members, scale="network")
+        self.net = MLP(
+            sizes.n_members,
+            n_in + sizes.n_latent,
+            self.columns.n_outputs,
+            network=network,
+            noise=noise,
+            n_sets=sizes.n_sets,
+            set_at="first",
+        )
+
+    def forward(self, inputs: Tensor, z: Tensor, noise: Noise | None) -> Cells:
+        """The distribution of every cell."""
+        rows = inputs[:, :, None, None, :].expand(*z.shape[:-1], -1)
+        return self.columns(self.net(torch.cat([rows, z], -1), noise))
+
+
+class PX(nn.Module):
+    """p(x_obs | z, r) and p(x_mis | z, r): two heads on one trunk, or a network each.
+
+    With a linear path, outputs = b + W z + network(z, r), started at the factor analysis.
+    """
+
+    def __init__(
+        self, sizes: Sizes, layout: Layout, network: Network, noise: Noise, scale: float | None
+    ) -> None:
+        super().__init__()
+        where = "learned" if scale is None else scale
+        self.x_obs = Columns(layout, sizes.n_members, where)
+        self.x_mis = Columns(layout, sizes.n_members, where)
+        n_outputs = self.x_obs.n_outputs
+        self.shared = network.residual
+        self.nets = nn.ModuleList(
+            MLP(
+                sizes.n_members,
+                sizes.n_latent,
+                n_outputs * (2 if self.shared else 1),
+                network=network,
+                noise=noise,
+                n_sets=sizes.n_sets,
+                set_at="first",
+                start=0.0 if network.linear else 1.0,
+            )
+            for _ in range(1 if self.shared else 2)
+        )
+        self.loading: nn.Parameter | None = None
+        if network.linear:
+            shape = (sizes.n_members, sizes.n_latent, 2 * n_outputs)
+            self.loading = nn.Parameter(torch.zeros(shape))
+
+    def forward(self, z: Tensor, noise: Noise | None, *, mis: bool) -> tuple[Cells, Cells | None]:
+        """Both distributions; the second only where asked for."""
+        if self.shared:
+            both = self.nets[0](z, noise)
+        else:
+            heads = [net(z, noise) for net in self.nets[: 2 if mis else 1]]
+            both = torch.cat(heads, -1)
+        n = self.x_obs.n_outputs
+        if not mis:
+            both = both[..., :n]
+        if self.loading is not None:
+            loading = self.loading[..., : both.shape[-1]]
+            both = both + (z.flatten(1, -2) @ loading).reshape(both.shape)
+        return self.x_obs(both[..., :n]), self.x_mis(both[..., n:]) if mis else None
+
+    @torch.no_grad()
+    def start_linear(self, mean: Tensor, loading: Tensor, scale: Tensor) -> None:
+        """Start at E[features] = mean + loading z, noise ``scale``.
+
+        ``mean`` and ``scale`` are ``(member, feature)``, ``loading`` ``(member, latent, feature)``.
+        """
+        if self.loading is None:
+            return
+        biases, loadings = [], []
+        columns = self.x_obs
+        parts = zip(
+            columns.blocks,
+            columns.split(mean, "features"),
+            columns.split(loading, "features"),
+            strict=True,
+        )
+        for block, block_mean, block_loading in parts:
+            bias, weight = block.linear_start(block_mean, block_loading)
+            biases.append(bias.flatten(-2))
+            loadings.append(weight.flatten(-2))
+        self.loading.copy_(torch.cat(loadings, -1).repeat(1, 1, 2))
+        bias = torch.cat(biases, -1).unsqueeze(1)
+        for net in self.nets:
+            net.last.bias.copy_(bias.repeat(1, 1, 2 if self.shared else 1))
+        for head in (self.x_obs, self.x_mis):
+            for block, part in zip(head.blocks, head.split(scale, "features"), strict=True):
+                block.start_scale(part[..., 0])

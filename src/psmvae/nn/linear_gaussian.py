@@ -1,0 +1,141 @@
+"""Factor analysis: x = μ + W z + ε with z ~ N(0, I) and ε ~ N(0, diag ψ), holes allowed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+# Smallest noise variance (of standardised features): keeps a float32 Cholesky factor safe.
+MIN_PSI = 1e-3
+# A weak prior on the loadings (variance 1 / RIDGE of a noise variance) and on the noise (PSI_WEIGHT
+# cells of variance MIN_PSI): without it EM overfits where rows are few and cells are sparse.
+RIDGE = 3.0
+PSI_WEIGHT = 10.0
+
+
+class FactorAnalysis(NamedTuple):
+    """Parameters of each member: mean, psi ``(member, feature)``, loading ``(member, feature, k)``."""
+
+    mean: Tensor
+    loading: Tensor
+    psi: Tensor
+
+
+def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
+    """p(z | visible features): mean ``(member, row, k)`` and the Cholesky factor of the precision.
+
+    The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f.
+    """
+    n_latent = fa.loading.shape[-1]
+    weight = visible / fa.psi.unsqueeze(1)
+    outer = (fa.loading.unsqueeze(-1) * fa.loading.unsqueeze(-2)).flatten(-2)
+    eye = torch.eye(n_latent, dtype=f.dtype, device=f.device)
+    precision = (weight @ outer).unflatten(-1, (n_latent, n_latent)) + eye
+    pull = (weight * (f - fa.mean.unsqueeze(1))) @ fa.loading
+    factor = torch.linalg.cholesky(precision)
+    return torch.cholesky_solve(pull.unsqueeze(-1), factor).squeeze(-1), factor
+
+
+def fit_factor_analysis(
+    f: Tensor, visible: Tensor, n_latent: int, *, max_iter: int = 100, tol: float = 1e-4
+) -> FactorAnalysis:
+    """Maximum a posteriori factor analysis by EM, each member on its own visible cells.
+
+    Parameters
+    ----------
+    f : Tensor
+        Standardised features, ``(member, row, feature)``, float64.
+    visible : Tensor
+        1 where a feature is seen, else 0; same shape.
+    n_latent : int
+        Number of factors.
+    max_iter : int
+        EM steps at most.
+    tol : float
+        Stops when no noise variance moves by more than this in a step.
+    """
+    f = f * visible
+    n_rows = f.shape[1]
+    n_factors = min(n_latent, *f.shape[1:])
+    _, s, vt = torch.linalg.svd(f, full_matrices=False)
+    loading = (vt[:, :n_factors] * (s[:, :n_factors, None] / n_rows**0.5)).transpose(1, 2)
+    loading = nn.functional.pad(loading, (0, n_latent - n_factors))
+    fa = FactorAnalysis(f.new_zeros(f.shape[0], f.shape[2]), loading, torch.full_like(f[:, 0], 0.5))
+    count = visible.sum(1)
+    square = f.square().sum(1)
+    ridge = torch.diag(f.new_tensor([RIDGE] * n_latent + [0.0]))
+    # a feature seen nowhere has no equations of its own: leave its loadings at zero
+    ridge = ridge + 1e-8 * torch.eye(n_latent + 1, dtype=f.dtype, device=f.device)
+    for _ in range(max_iter):
+        mean_z, factor = posterior(fa, f, visible)
+        covariance = torch.cholesky_inverse(factor)
+        one = torch.ones_like(mean_z[..., :1])
+        z1 = torch.cat([mean_z, one], -1)
+        second = z1.unsqueeze(-1) * z1.unsqueeze(-2)
+        second[..., :n_latent, :n_latent] += covariance
+        gram = (visible.transpose(1, 2) @ second.flatten(-2)).unflatten(-1, second.shape[-2:])
+        cross = f.transpose(1, 2) @ z1
+        solved = torch.linalg.solve(gram + ridge, cross.unsqueeze(-1)).squeeze(-1)
+        residual = square - (solved * cross).sum(-1)
+        psi = (residual + PSI_WEIGHT * MIN_PSI) / (count + PSI_WEIGHT)
+        moved = (psi - fa.psi).abs().max()
+        fa = FactorAnalysis(solved[..., -1], solved[..., :-1], psi.clamp(min=MIN_PSI))
+        if moved < tol:
+            break
+    return fa
+
+
+class LinearPosterior(nn.Module):
+    """The exact posterior of the starting factor analysis, frozen: where the encoder begins.
+
+    Features enter as the encoder sees them and are standardised here.
+    """
+
+    center: Tensor
+    spread: Tensor
+    mean: Tensor
+    loading: Tensor
+    psi: Tensor
+
+    def __init__(self, n_members: int, n_features: int, n_latent: int) -> None:
+        super().__init__()
+        self.register_buffer("center", torch.zeros(n_members, n_features))
+        self.register_buffer("spread", torch.ones(n_members, n_features))
+        self.register_buffer("mean", torch.zeros(n_members, n_features))
+        self.register_buffer("loading", torch.zeros(n_members, n_features, n_latent))
+        self.register_buffer("psi", torch.ones(n_members, n_features))
+
+    def start(self, f: Tensor, visible: Tensor, *, max_rows: int) -> FactorAnalysis:
+        """Fit to ``(member, row, feature)``, at most the first ``max_rows`` rows.
+
+        Returns the factor analysis in the features' own units.
+        """
+        f, visible = f[:, :max_rows].double(), visible[:, :max_rows].double()
+        count = visible.sum(1).clamp(min=1)
+        center = (f * visible).sum(1) / count
+        spread = (((f - center[:, None]).square() * visible).sum(1) / count).sqrt()
+        spread = torch.where(spread > 1e-6, spread, 1.0)
+        standard = (f - center[:, None]) / spread[:, None]
+        fa = fit_factor_analysis(standard, visible, self.loading.shape[-1])
+        for name, value in zip(
+            ("center", "spread", "mean", "loading", "psi"), (center, spread, *fa), strict=True
+        ):
+            getattr(self, name).copy_(value)
+        return FactorAnalysis(
+            (center + spread * fa.mean).float(),
+            (spread.unsqueeze(-1) * fa.loading).float(),
+            (spread.square() * fa.psi).float(),
+        )
+
+    def forward(self, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean, A with covariance A Aᵀ, and log det A; rows ``(member, row, ...)``."""
+        standard = (f - self.center.unsqueeze(1)) / self.spread.unsqueeze(1) * visible
+        mean, factor = posterior(
+            FactorAnalysis(self.mean, self.loading, self.psi), standard, visible
+        )
+        eye = torch.eye(mean.shape[-1], dtype=f.dtype, device=f.device).expand(factor.shape)
+        a = torch.linalg.solve_triangular(factor.transpose(-1, -2), eye, upper=True)
+        log_det = -factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+        return mean, a, log_det

@@ -1,0 +1,244 @@
+"""Mask models p(m | x, z, r): why a cell is observed (m = 1) or missing (m = 0).
+
+A mask model is a small settings object with one method, ``build``, that makes the module to train.
+Your own needs just that::
+
+    class MyMask:
+        def build(self, shape, noise):
+            return MyModule(shape, noise)
+
+where the module (an ``nn.Module``) has
+
+- ``depends_on_x``: whether m_j depends on x_j itself (its missing values are then integrated out);
+- ``as_input``: whether the encoders also see the mask;
+- ``forward(x, z, at)``, which gives log p(m_j missing | ·) and log p(m_j observed | ·) of the columns
+  ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set, column,
+  node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False. Both answers
+  are ``(member, row, draw, set, column[, node])``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from psmvae.nn.columns import Columns
+from psmvae.nn.network import MLP, Network
+from psmvae.nn.noise import Noise
+
+MIN_RATE = 1e-3
+
+Integrate = Literal["quadrature", "draw"]
+
+
+@dataclass(frozen=True)
+class MaskShape:
+    """What a mask model is told about the table and the model around it.
+
+    Columns are in the model's order: ``names`` and ``missing_rate`` (a number a column) say which
+    is which.
+    """
+
+    n_members: int
+    n_sets: int
+    n_latent: int
+    columns: Columns
+    names: tuple[str, ...]
+    missing_rate: Tensor
+    network: Network
+
+
+class MaskModule(Protocol):
+    """The trained part of a mask model, an ``nn.Module``."""
+
+    depends_on_x: bool
+    as_input: bool
+
+    def __call__(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """Log p(missing) and log p(observed) of the columns ``at``."""
+        ...
+
+
+@runtime_checkable
+class MaskModel(Protocol):
+    """Settings of a mask model."""
+
+    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
+        """The module to train."""
+        ...
+
+
+def log_odds(rate: Tensor) -> Tensor:
+    """Log odds of a rate, held off 0 and 1."""
+    return torch.logit(rate.clamp(MIN_RATE, 1 - MIN_RATE))
+
+
+@dataclass(frozen=True)
+class NoMask:
+    """No model of the mask, and no mask as input: the paper's "w/o M" (assumes ignorability)."""
+
+    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
+        """A module that says nothing."""
+        del shape, noise
+        return _NoMask()
+
+
+class _NoMask(nn.Module):
+    depends_on_x = False
+    as_input = False
+
+    def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """Log 1."""
+        del x, at
+        nothing = torch.zeros_like(z[..., :1])
+        return nothing, nothing
+
+
+@dataclass(frozen=True)
+class LatentMask:
+    """p(m_j | z, r): the mask from the latents, the paper's model (b), a shared-parameter model."""
+
+    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
+        """A network from z and r to log odds."""
+        return _LatentMask(shape, noise)
+
+
+class _LatentMask(nn.Module):
+    depends_on_x = False
+    as_input = True
+
+    def __init__(self, shape: MaskShape, noise: Noise) -> None:
+        super().__init__()
+        n_columns = shape.columns.n_columns
+        self.net = MLP(
+            shape.n_members,
+            shape.n_latent,
+            n_columns,
+            network=shape.network,
+            noise=noise,
+            n_sets=shape.n_sets,
+            set_at="first",
+        )
+        with torch.no_grad():
+            self.net.last.bias += log_odds(shape.missing_rate)
+
+    def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """Log sigmoid of the network's log odds."""
+        del x
+        score = self.net(z)[..., at]
+        return logsigmoid(score), logsigmoid(-score)
+
+
+@dataclass(frozen=True)
+class SelfMask:
+    """p(m_j missing | x_j, r) = c_rj · sigmoid(w_rj · x_j + b_rj): the paper's model (a).
+
+    Parameters
+    ----------
+    columns : sequence of str, optional
+        The columns whose missingness depends on their own value. The others go missing with a
+        constant probability in each set. All columns by default.
+    ceiling : bool
+        Learn c, the share that goes missing however extreme the value; otherwise c = 1, the plain
+        logistic of the paper.
+    integrate : {"quadrature", "draw"}
+        How the missing x_j is integrated out of the training objective: exactly, or by a draw from
+        q(x_mis) as in the paper. Imputation always integrates by quadrature.
+
+    Examples
+    --------
+    >>> from psmvae import SelfMask
+    >>> SelfMask(columns=["income"])
+    SelfMask(columns=('income',), ceiling=True, integrate='quadrature')
+    """
+
+    columns: Sequence[str] | None = None
+    ceiling: bool = True
+    integrate: Integrate = "quadrature"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if isinstance(self.columns, str):
+            raise TypeError(
+                f"SelfMask needs a list of column names, got the string {self.columns!r}; "
+                f"did you mean [{self.columns!r}]?"
+            )
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        if self.integrate not in ("quadrature", "draw"):
+            raise ValueError(
+                f"SelfMask needs integrate to be 'quadrature' or 'draw', got {self.integrate!r}."
+            )
+
+    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
+        """A logistic regression for each set and column."""
+        unknown = set(self.columns or ()) - set(shape.names)
+        if unknown:
+            raise ValueError(
+                f"SelfMask names columns that are not modelled: {sorted(unknown)}; "
+                f"the table has {list(shape.names)}."
+            )
+        return _SelfMask(self, shape, noise)
+
+
+class _SelfMask(nn.Module):
+    depends_on_x = True
+    as_input = True
+    active: Tensor
+
+    def __init__(self, settings: SelfMask, shape: MaskShape, noise: Noise) -> None:
+        super().__init__()
+        self.columns = shape.columns
+        self.ceiling = settings.ceiling
+        rate = shape.missing_rate.clamp(MIN_RATE, 1 - MIN_RATE)
+        sets = (shape.n_members, 1, 1, shape.n_sets)
+        ceiling = (1 + rate) / 2 if settings.ceiling else torch.ones_like(rate)
+        self.bias = nn.Parameter(torch.logit(rate / ceiling) + 0.1 * noise.normal(*sets, len(rate)))
+        if settings.ceiling:
+            self.ceiling_odds = nn.Parameter(torch.logit(ceiling).expand(*sets, -1).clone())
+        self.weight = nn.Parameter(0.1 * noise.normal(*sets, shape.columns.n_features))
+        chosen = [settings.columns is None or name in settings.columns for name in shape.names]
+        self.register_buffer("active", torch.tensor(chosen, device=rate.device), persistent=False)
+
+    def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
+        """Log c + log sigmoid(s), and log(1 − c sigmoid(s)), both without cancellation."""
+        del z
+        if x is None:
+            raise ValueError("a self-masking model needs x")
+        number = self.columns.slices().index(at)
+        block = self.columns.blocks[number]
+        weight = self.columns.split(self.weight, "features")[number]
+        # (..., node, column, feature): a block's features need the column axis last
+        features = block.features(x.transpose(-1, -2))
+        pull = (features * weight.unsqueeze(-3)).sum(-1).transpose(-1, -2)
+        score = pull * self.active[at].unsqueeze(-1) + self.bias[..., at].unsqueeze(-1)
+        log_missing, log_observed = logsigmoid(score), logsigmoid(-score)
+        if self.ceiling:
+            odds = self.ceiling_odds[..., at].unsqueeze(-1)
+            log_observed = torch.logaddexp(logsigmoid(-odds) + log_missing, log_observed)
+            log_missing = logsigmoid(odds) + log_missing
+        return log_missing, log_observed
+
+
+MASK_MODELS: dict[str, MaskModel] = {
+    "latent": LatentMask(),
+    "self": SelfMask(),
+    "none": NoMask(),
+}
+
+
+def mask_model(setting: object) -> MaskModel:
+    """The mask model a user's setting stands for."""
+    if isinstance(setting, str) and setting in MASK_MODELS:
+        return MASK_MODELS[setting]
+    if not isinstance(setting, str) and isinstance(setting, MaskModel):
+        return setting
+    raise ValueError(
+        f"mask_model must be one of {sorted(MASK_MODELS)} or an object with a "
+        f"build(shape, noise) method, got {setting!r}."
+    )

@@ -1,0 +1,183 @@
+"""Multilayer perceptrons with a leading member axis, all sets in one batched product."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from psmvae.nn.noise import Noise
+
+
+@dataclass(frozen=True)
+class Network:
+    """The architecture of every network of a model.
+
+    Parameters
+    ----------
+    width : int
+        Units of a hidden layer.
+    depth : int
+        Plain: the number of hidden layers. Residual: the number of residual blocks.
+    residual : bool
+        Residual blocks (LayerNorm, SiLU) and one decoder trunk for x_obs and x_mis; otherwise
+        plain ReLU layers and a network of its own for every factor, as in the paper.
+    dropout : float
+        Share of the hidden units dropped while training.
+    linear : bool
+        Start from a linear-Gaussian model (factor analysis): the networks then learn what is left.
+
+    Examples
+    --------
+    >>> from psmvae import Network
+    >>> Network.paper()
+    Network(width=128, depth=1, residual=False, dropout=0.0, linear=False)
+    """
+
+    width: int = 128
+    depth: int = 2
+    residual: bool = True
+    dropout: float = 0.0
+    linear: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.width < 1 or self.depth < 1:
+            raise ValueError(
+                f"Network needs width >= 1 and depth >= 1, got width={self.width}, "
+                f"depth={self.depth}."
+            )
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"Network needs dropout in [0, 1), got {self.dropout}.")
+
+    @classmethod
+    def paper(cls) -> Network:
+        """One hidden ReLU layer of 128, as in the paper."""
+        return cls(width=128, depth=1, residual=False, dropout=0.0, linear=False)
+
+
+class Linear(nn.Module):
+    """y = x W + b, each member with its own W and b: ``(member, ..., in) -> (member, ..., out)``."""
+
+    def __init__(
+        self, n_members: int, n_in: int, n_out: int, noise: Noise, gain: float = 1.0
+    ) -> None:
+        super().__init__()
+        bound = 1.0 / math.sqrt(max(n_in, 1))
+        start = (2 * noise.uniform(n_members, n_in, n_out) - 1) * bound * gain
+        self.weight = nn.Parameter(start)
+        self.bias = nn.Parameter((2 * noise.uniform(n_members, 1, n_out) - 1) * bound * gain)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """One batched product over all other axes."""
+        rows = x.reshape(x.shape[0], -1, x.shape[-1])
+        y = torch.baddbmm(self.bias, rows, self.weight)
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+
+
+class Norm(nn.Module):
+    """Layer normalisation, each member with its own gain."""
+
+    def __init__(self, n_members: int, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(n_members, width))
+        self.shift = nn.Parameter(torch.zeros(n_members, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Mean 0, variance 1 over the last axis, then gain and shift."""
+        shape = (x.shape[0],) + (1,) * (x.dim() - 2) + (x.shape[-1],)
+        normed = nn.functional.layer_norm(x, x.shape[-1:])
+        return torch.addcmul(self.shift.view(shape), normed, self.gain.view(shape))
+
+
+class Residual(nn.Module):
+    """h + W₂ SiLU(W₁ Norm(h)); W₂ starts at zero, so the block starts as the identity."""
+
+    def __init__(self, n_members: int, width: int, dropout: float, noise: Noise) -> None:
+        super().__init__()
+        self.norm = Norm(n_members, width)
+        self.first = Linear(n_members, width, width, noise)
+        self.second = Linear(n_members, width, width, noise, gain=0.0)
+        self.dropout = dropout
+
+    def forward(self, h: Tensor, noise: Noise | None) -> Tensor:
+        """One block; ``noise`` is given while training and drives the dropout."""
+        inner = nn.functional.silu(self.first(self.norm(h)))
+        return h + self.second(dropped(inner, self.dropout, noise))
+
+
+def dropped(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
+    """Drop a share of the units and scale up the others; nothing without noise."""
+    if noise is None or rate == 0.0:
+        return h
+    return h * noise.keep(h.shape, 1 - rate) / (1 - rate)
+
+
+class MLP(nn.Module):
+    """A network that also knows the set: ``(member, row, draw, set, in) -> (..., set, out)``.
+
+    The set enters as a bias of a hidden layer, one a set: the same as feeding r one-hot to that
+    layer, without a product for each set. Where it enters decides what is computed once a row:
+    ``set_at="last"`` (encoders) runs everything but the last layer once a row, whatever the number
+    of sets; ``set_at="first"`` (decoders, whose input has sets already) lets it act at all depths.
+
+    Parameters
+    ----------
+    n_sets : int
+        0 for a network that does not know the set.
+    start : float
+        Gain of the last layer's first weights; 0 starts the network at its output bias.
+    """
+
+    def __init__(
+        self,
+        n_members: int,
+        n_in: int,
+        n_out: int,
+        *,
+        network: Network,
+        noise: Noise,
+        n_sets: int = 0,
+        set_at: Literal["first", "last"] = "last",
+        start: float = 1.0,
+    ) -> None:
+        super().__init__()
+        width = network.width
+        self.residual = network.residual
+        self.dropout = network.dropout
+        self.set_at = set_at
+        self.first = Linear(n_members, n_in, width, noise)
+        if network.residual:
+            self.hidden = nn.ModuleList(
+                Residual(n_members, width, network.dropout, noise) for _ in range(network.depth)
+            )
+            self.norm = Norm(n_members, width)
+        else:
+            self.hidden = nn.ModuleList(
+                Linear(n_members, width, width, noise) for _ in range(network.depth - 1)
+            )
+        self.last = Linear(n_members, width, n_out, noise, gain=start)
+        self.set_bias: nn.Parameter | None = None
+        if n_sets:
+            bound = 1.0 / math.sqrt(n_in + n_sets) if not network.residual else 1.0
+            bias = (2 * noise.uniform(n_members, 1, 1, n_sets, width) - 1) * bound
+            self.set_bias = nn.Parameter(bias)
+
+    def forward(self, x: Tensor, noise: Noise | None = None) -> Tensor:
+        """Outputs; ``noise`` is given while training."""
+        h = self.first(x)
+        if self.set_bias is not None and (self.set_at == "first" or len(self.hidden) == 0):
+            h = h + self.set_bias
+        if self.residual:
+            for block in self.hidden:
+                h = block(h, noise)
+        else:
+            for layer in self.hidden:
+                h = layer(torch.relu(h))
+        if self.set_bias is not None and self.set_at == "last" and len(self.hidden) > 0:
+            h = h + self.set_bias
+        h = nn.functional.silu(self.norm(h)) if self.residual else torch.relu(h)
+        return self.last(dropped(h, self.dropout, noise))

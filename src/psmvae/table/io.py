@@ -1,0 +1,231 @@
+"""Tables in files: CSV, TSV, Parquet, Feather. The format follows from the extension."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psmvae.table.errors import TableError
+from psmvae.table.paths import SEPARATORS, atomic_path, check_output, extension
+from psmvae.table.text import as_arrow, keep_text, parse_text, parse_typed, write_text
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+__all__ = ["atomic_path", "check_output", "keep_text", "read_table", "read_text", "write_table"]
+
+
+def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
+    r"""Read a table from a file.
+
+    Parameters
+    ----------
+    path : path
+        A .csv, .tsv (also .gz), .parquet, .feather or .arrow file.
+    na : sequence of str
+        What marks a missing cell, beside an empty one and (in text) NA, N/A, NaN, nan, null, NULL
+        and None. It is compared with the text in a text file, and with the value in others.
+
+    Returns
+    -------
+    pyarrow.Table
+        Integers with leading zeros, as in 007, are kept as strings.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read; the message names it and says why, and in which line if known.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.csv"
+    ...     _ = path.write_text("age,sex\n31,f\n-999,NA\n")
+    ...     read_table(path, na=["-999"]).to_pydict()
+    {'age': [31, None], 'sex': ['f', None]}
+    """
+    source, ending = _source(path)
+    _pyarrow()
+    if ending in SEPARATORS:
+        return parse_typed(source, SEPARATORS[ending], _marks(na))
+    return _mark_missing(_read_binary(source, ending), _marks(na))
+
+
+def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
+    r"""Read a CSV or TSV file as the strings that stand in it, null where missing.
+
+    Parameters
+    ----------
+    path : path
+        A .csv or .tsv file (also .gz).
+    na : sequence of str
+        As in `read_table`.
+
+    Returns
+    -------
+    pyarrow.Table
+        All columns strings; for `keep_text`.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read or is not text.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "prices.csv"
+    ...     _ = path.write_text("price,n\n1.10,1\n,2\n")
+    ...     read_text(path).to_pydict()
+    {'price': ['1.10', None], 'n': ['1', '2']}
+    """
+    source, ending = _source(path)
+    _pyarrow()
+    if ending not in SEPARATORS:
+        message = f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}"
+        raise TableError(message)
+    return parse_text(source, SEPARATORS[ending], _marks(na))
+
+
+def write_table(
+    table: Any,
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+) -> None:
+    """Write a table to a file, whole or not at all.
+
+    Parameters
+    ----------
+    table : pyarrow.Table or DataFrame
+        The table.
+    path : path
+        Where to; the extension gives the format.
+    force, inputs
+        As in `check_output`.
+
+    Raises
+    ------
+    TableError
+        If the path is refused (see `check_output`) or the table cannot be written in this format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "table.csv"
+    ...     write_table(pa.table({"a": [1.5, None], "b": ["x", "y, z"]}), path)
+    ...     print(path.read_text())
+    a,b
+    1.5,x
+    ,"y, z"
+    """
+    pa = _pyarrow()
+    check_output(path, force=force, inputs=inputs)
+    content = as_arrow(table)
+    ending = extension(path)
+    try:
+        with atomic_path(path) as temporary:
+            if ending in SEPARATORS:
+                compress = ending.endswith(".gz")
+                write_text(content, temporary, SEPARATORS[ending], compress=compress)
+            elif ending == ".parquet":
+                import pyarrow.parquet as pq
+
+                pq.write_table(content, temporary)
+            else:
+                import pyarrow.feather as feather
+
+                feather.write_feather(content, str(temporary))
+    except (pa.ArrowException, OSError, TableError) as error:
+        message = f"{path}: cannot be written: {str(error).splitlines()[0]}"
+        raise TableError(message) from error
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        message = "reading and writing files needs pyarrow: pip install 'psmvae[io]'"
+        raise ImportError(message) from error
+    return pa
+
+
+def _marks(na: Sequence[str]) -> list[str]:
+    # a lone string is one mark, not one for each of its letters
+    return [na] if isinstance(na, str) else list(na)
+
+
+def _source(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    source = Path(path)
+    if source.is_dir():
+        message = f"{path}: this is a folder; expected a file"
+        raise TableError(message)
+    if not source.exists():
+        message = f"{path}: there is no such file"
+        raise TableError(message)
+    return source, extension(path)
+
+
+def _read_binary(path: Path, ending: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        if ending == ".parquet":
+            import pyarrow.parquet as pq
+
+            # one file, not a data set: folder names like a=1 do not become columns
+            with pq.ParquetFile(path) as file:
+                table = file.read()
+        else:
+            table = _read_feather(path)
+    except (pa.ArrowException, OSError) as error:
+        message = f"{path}: not a readable {ending} file: {str(error).splitlines()[0]}"
+        raise TableError(message) from error
+    names = table.column_names
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        message = f"{path}: column names must be unique, these occur twice: {', '.join(twice)}"
+        raise TableError(message)
+    return table
+
+
+def _read_feather(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.feather as feather
+
+    try:
+        return feather.read_table(str(path), memory_map=False)
+    except pa.ArrowInvalid:
+        # .arrow is also the name of streams, which have no footer
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            return stream.read_all()
+
+
+def _mark_missing(table: Any, na: Sequence[str]) -> Any:
+    """Null where a string is one of `na`, or a number is one of the numbers in `na`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbers = []
+    for mark in na:
+        try:
+            numbers.append(float(mark))
+        except ValueError:
+            continue
+    for position, field in enumerate(table.schema if na else ()):
+        kind = field.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            gone = pc.is_in(table[position], pa.array(na, type=kind))
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            gone = pc.is_in(table[position].cast(pa.float64(), safe=False), pa.array(numbers))
+        else:
+            continue
+        column = pc.if_else(gone, pa.scalar(None, type=kind), table[position])
+        table = table.set_column(position, field.with_nullable(True), column)
+    return table

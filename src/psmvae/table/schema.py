@@ -1,0 +1,243 @@
+"""What each column of a table is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psmvae.table.frames import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from psmvae.kinds import Column
+    from psmvae.table.cells import Cells
+
+MAX_LEVELS = 1000
+# beyond this every float64 is a whole number, which then says nothing about the column
+MAX_WHOLE = 2.0**53
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table, in order.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        All columns, also those with nothing observed.
+
+    Examples
+    --------
+    >>> from psmvae.kinds import Column
+    >>> age, void = Column("age", "integer", "Int64", 9), Column("void", "real", "Float64", 0)
+    >>> schema = Schema((age, void))
+    >>> schema.names
+    ('age', 'void')
+    >>> [column.name for column in schema.modelled]
+    ['age']
+    >>> Schema.from_json(schema.to_json()) == schema
+    True
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def modelled(self) -> tuple[Column, ...]:
+        """The columns with something observed: those of a model."""
+        return tuple(column for column in self.columns if column.n_observed > 0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dict that `json` can write; levels keep their type."""
+        columns = [asdict(column) for column in self.columns]
+        return {"columns": [{**column, "levels": list(column["levels"])} for column in columns]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Schema:
+        """Return the schema that `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the data are not a schema's, or name a kind that does not exist.
+        """
+        from psmvae.kinds import KINDS, Column
+
+        try:
+            columns = tuple(
+                Column(**{**column, "levels": tuple(column.get("levels", ()))})
+                for column in data["columns"]
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            message = f"this is not the JSON of a schema ({type(error).__name__}: {error})"
+            raise ValueError(message) from error
+        unknown = sorted({column.kind for column in columns} - set(KINDS))
+        if unknown:
+            message = f"the schema has unknown kinds {quoted(unknown)}; known are {quoted(KINDS)}"
+            raise ValueError(message)
+        return cls(columns)
+
+
+def infer_kind(cells: Cells) -> str:
+    """Return the kind of a column nobody declared.
+
+    Bools are binary; strings and categories are binary if exactly two levels are observed and
+    else categorical; numbers are binary if they are exactly 0 and 1, integer if all are whole
+    (pandas keeps integers with gaps as floats) and else real. Decimals are real.
+
+    Parameters
+    ----------
+    cells : Cells
+        The column.
+
+    Returns
+    -------
+    str
+        "binary", "categorical", "integer" or "real".
+
+    Examples
+    --------
+    >>> from psmvae.table.frames import open_table
+    >>> frame = open_table([["a", 1.0, 0], ["b", None, 1], [None, 2.5, 1]])
+    >>> [infer_kind(frame.cells(j)) for j in range(3)]
+    ['binary', 'real', 'binary']
+    """
+    if cells.family == "nothing":
+        by_storage = {
+            "boolean": "binary",
+            "string": "categorical",
+            "category": "categorical",
+            "integer": "integer",
+        }
+        return by_storage.get(cells.storage, "real")
+    if cells.family == "bool":
+        return "binary"
+    if cells.family == "string" or cells.storage == "category":
+        return "binary" if len(cells.levels()) == 2 else "categorical"
+    if cells.storage == "decimal" or cells.dtype.startswith("Decimal"):
+        return "real"
+    values = cells.observed()
+    zero, one = values == 0, values == 1
+    if zero.any() and one.any() and bool(np.all(zero | one)):
+        return "binary"
+    return "integer" if cells.storage == "integer" or _is_whole(values) else "real"
+
+
+def make_column(cells: Cells, kind: str | None = None) -> Column:
+    """Return the column's entry in the schema, with what its kind learns from the observed values.
+
+    Parameters
+    ----------
+    cells : Cells
+        The column.
+    kind : str, optional
+        A key of `psmvae.kinds.KINDS`; inferred if not given.
+
+    Raises
+    ------
+    ValueError
+        If the declared kind does not fit the column, or there are infinite values or too many
+        levels.
+
+    Examples
+    --------
+    >>> from psmvae.table.frames import open_table
+    >>> column = make_column(open_table([[1.0], [3.0], [None]]).cells(0))
+    >>> column.kind, column.n_observed, column.center, column.scale
+    ('integer', 2, 2.0, 1.0)
+    """
+    from psmvae.kinds import KINDS, Column
+
+    check_finite(cells)
+    name = kind if kind is not None else infer_kind(cells)
+    if cells.n_observed == 0:
+        return Column(cells.name, name, cells.dtype, 0)
+    if KINDS[name].has_levels:
+        levels = cells.levels()
+        _check_levels(cells, name, len(levels))
+        values = cells.codes(levels)
+    else:
+        levels = ()
+        _check_numbers(cells, name)
+        values = cells.values()
+    center, scale = KINDS[name].summarise(values[~np.isnan(values)])
+    if not (math.isfinite(center) and math.isfinite(scale)):
+        message = (
+            f"column {cells.name!r} holds values too large to standardise (between "
+            f"{np.nanmin(values):g} and {np.nanmax(values):g}): rescale it"
+        )
+        raise ValueError(message)
+    return Column(cells.name, name, cells.dtype, cells.n_observed, center, scale, levels)
+
+
+def check_finite(cells: Cells) -> None:
+    """Raise if a column holds infinity."""
+    if cells.raw.dtype.kind != "f":
+        return
+    n_rows = int(np.count_nonzero(np.isinf(cells.raw)))
+    if n_rows:
+        message = (
+            f"column {cells.name!r} contains infinity (inf) in {n_rows} of {cells.raw.size} rows; "
+            "expected finite numbers, or NaN where a value is missing"
+        )
+        raise ValueError(message)
+
+
+def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str]:
+    """Return declared kinds by column name, checked against the columns and kinds that exist."""
+    from psmvae.kinds import KINDS
+
+    declared = {str(name): kind for name, kind in kinds.items()}
+    known = dict.fromkeys(names)
+    strangers = [name for name in declared if name not in known]
+    if strangers:
+        message = f"kinds names unknown columns {quoted(strangers)}; the table has {quoted(known)}"
+        raise ValueError(message)
+    for name, kind in declared.items():
+        if kind not in list(KINDS):
+            message = f"unknown kind {kind!r} for column {name!r}; expected one of {quoted(KINDS)}"
+            raise ValueError(message)
+    return declared
+
+
+def _is_whole(values: Any) -> bool:
+    wide = values.astype(np.float64, copy=False)
+    return bool(np.all((wide == np.rint(wide)) & (np.abs(wide) < MAX_WHOLE)))
+
+
+def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:
+    if kind == "binary" and n_levels > 2:
+        message = f"column {cells.name!r} is declared binary but has {n_levels} levels, not two"
+        raise ValueError(message)
+    if n_levels > MAX_LEVELS:
+        message = (
+            f"column {cells.name!r} ({kind}) has {n_levels} levels in {cells.n_observed} observed "
+            f"rows, at most {MAX_LEVELS} are modelled: drop it (an identifier?) or group its levels"
+        )
+        raise ValueError(message)
+
+
+def _check_numbers(cells: Cells, kind: str) -> None:
+    if cells.family == "string":
+        message = (
+            f"column {cells.name!r} is declared {kind} but holds strings ({cells.dtype}): declare "
+            "it categorical or turn it into numbers"
+        )
+        raise ValueError(message)
+    values = cells.observed()
+    if kind == "integer" and values.dtype.kind == "f":
+        broken = int(np.count_nonzero(values != np.rint(values)))
+        if broken:
+            message = (
+                f"column {cells.name!r} is declared integer but {broken} of {values.size} observed "
+                "values are not whole numbers: declare it real or round it"
+            )
+            raise ValueError(message)

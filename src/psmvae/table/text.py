@@ -1,0 +1,272 @@
+"""CSV and TSV files: typed tables, and the text as it stands in the file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from psmvae.table.errors import TableError
+from psmvae.table.frames import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+_HEAD = 1 << 16
+_BATCH = 1 << 16
+# 007 is a name and not the number seven
+_LEADING_ZERO = r"^[+-]?0[0-9]+$"
+
+
+def parse_text(path: Path, separator: str, na: Sequence[str]) -> Any:
+    """Return the table of strings in a file, null where missing."""
+    import pyarrow as pa
+
+    names = _header(path, separator)
+    return _parse(path, separator, names, na, dict.fromkeys(names, pa.string()))
+
+
+def parse_typed(path: Path, separator: str, na: Sequence[str]) -> Any:
+    """Return the table in a file, types inferred; integers with leading zeros stay strings."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = _header(path, separator)
+    table = _parse(path, separator, names, na, {})
+    integers = [name for name in names if pa.types.is_integer(table.schema.field(name).type)]
+    if integers:
+        text = _parse(path, separator, names, na, dict.fromkeys(names, pa.string()), integers)
+        kept = [
+            name
+            for name in integers
+            if pc.any(pc.match_substring_regex(text[name], _LEADING_ZERO)).as_py()
+        ]
+        if kept:
+            table = _parse(path, separator, names, na, dict.fromkeys(kept, pa.string()))
+    return table
+
+
+def write_text(table: Any, path: Path, separator: str, *, compress: bool) -> None:
+    """Write an Arrow table as CSV, quoting only what needs it."""
+    with path.open("wb") as file:
+        # no name and time inside: the same table gives the same bytes
+        stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
+        with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
+            writer = csv.writer(lines, delimiter=separator, lineterminator="\n")
+            writer.writerow(table.column_names)
+            for batch in table.to_batches(max_chunksize=_BATCH):
+                columns = [format_cells(column) for column in batch.columns]
+                writer.writerows(zip(*columns, strict=True))
+
+
+def format_cells(column: Any, digits: int | None = None) -> list[str | None]:
+    """Cells of an Arrow array as text, None where missing.
+
+    Numbers are as short as tells them apart, or have `digits` significant digits.
+    """
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_floating(kind):
+        # str of NumPy's own float32 is the shortest for a float32
+        numbers = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else None
+        numbers = column.to_numpy() if numbers is None else numbers
+        return [None if number != number else _format(number, digits) for number in numbers]
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        message = f"a column of type {kind} cannot be written as text"
+        raise TableError(message)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
+        return list(column.to_pylist())
+    return list(column.cast(pa.string()).to_pylist())
+
+
+def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
+    """Return a filled table as text: that of the file where it has some, and else the filled value.
+
+    Parameters
+    ----------
+    filled : pyarrow.Table or DataFrame
+        The table of `read_table`, its missing cells filled.
+    text : pyarrow.Table
+        The table of `read_text` for the same file.
+    digits : int, default=6
+        Significant digits of filled-in numbers that are not whole.
+
+    Returns
+    -------
+    pyarrow.Table
+        Of strings; null where both are missing.
+
+    Raises
+    ------
+    TableError
+        If the two differ in their columns or rows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> filled = pa.table({"price": [1.1, 2.123456789]})
+    >>> keep_text(filled, pa.table({"price": ["1.10", None]}))["price"].to_pylist()
+    ['1.10', '2.12346']
+    """
+    import pyarrow as pa
+
+    table = as_arrow(filled)
+    if table.column_names != text.column_names or table.num_rows != text.num_rows:
+        message = (
+            f"the filled table ({table.num_rows} rows, columns {quoted(table.column_names)}) and "
+            f"the text ({text.num_rows} rows, columns {quoted(text.column_names)}) differ"
+        )
+        raise TableError(message)
+    columns = []
+    for name in text.column_names:
+        column, original = table[name], text[name]
+        if original.null_count == 0:
+            columns.append(original)
+            continue
+        gaps = original.is_null()
+        fresh = iter(format_cells(column.filter(gaps), digits))
+        if pa.types.is_boolean(column.type):
+            spelling = _bool_spelling(column.to_pylist(), original.to_pylist())
+            fresh = iter([spelling.get(value, value) for value in fresh])
+        cells = [cell if cell is not None else next(fresh) for cell in original.to_pylist()]
+        columns.append(pa.chunked_array([pa.array(cells, type=pa.string())]))
+    return pa.table(dict(zip(text.column_names, columns, strict=True)))
+
+
+def as_arrow(table: Any) -> Any:
+    """Return a table of any frame library as a pyarrow Table."""
+    import narwhals.stable.v2 as nw
+
+    if nw.dependencies.is_pyarrow_table(table):
+        return table
+    try:
+        return nw.from_native(table, eager_only=True).to_arrow()
+    except TypeError as error:
+        message = f"expected a pyarrow Table or a DataFrame to write, got {type(table).__name__}"
+        raise TypeError(message) from error
+
+
+def _format(number: Any, digits: int | None) -> str:
+    value = float(number)
+    if digits is None or (value.is_integer() and abs(value) < 1e15):
+        return str(number)
+    return repr(float(f"{value:.{digits}g}"))
+
+
+def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[str | None, str]:
+    """How this file spells true and false, by how Arrow does."""
+    seen = {value: cell for value, cell in zip(values, cells, strict=True) if cell is not None}
+    spelling: dict[str | None, str] = {}
+    for value, word in ((True, "true"), (False, "false")):
+        other = seen.get(not value, word)
+        guess = word.upper() if other.isupper() else word.title() if other.istitle() else word
+        spelling[word] = seen.get(value, guess)
+    return spelling
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.name.lower().endswith(".gz"):
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """Return the column names, after a look at whether the file is text at all."""
+    try:
+        with _open(path) as file:
+            head = file.read(_HEAD)
+        if not head.strip(b"\r\n\xef\xbb\xbf"):
+            message = f"{path}: the file is empty; expected a line of column names"
+            raise TableError(message)
+        if b"\0" in head:
+            message = f"{path}: not a text file (it has zero bytes); expected UTF-8 text"
+            raise TableError(message)
+        with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+            names = next(row for row in csv.reader(lines, delimiter=separator) if row)
+    except UnicodeDecodeError as error:
+        raise _problem(path, separator, 0, error) from error
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
+        raise TableError(f"{path}: {error}") from error
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        message = f"{path}: column names must be unique, these occur twice: {quoted(twice)}"
+        raise TableError(message)
+    for other in (";", "\t", ",", "|"):
+        if len(names) == 1 and other != separator and other in names[0]:
+            message = (
+                f"{path}: only one column, named {names[0]!r}; the file seems to be separated by "
+                f"{other!r} where its extension says {separator!r}"
+            )
+            raise TableError(message)
+    return names
+
+
+def _parse(
+    path: Path,
+    separator: str,
+    names: list[str],
+    na: Sequence[str],
+    types: dict[str, Any],
+    columns: Iterable[str] = (),
+) -> Any:
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    convert = pa_csv.ConvertOptions(
+        null_values=[*MISSING, *na],
+        strings_can_be_null=True,
+        column_types=types,
+        include_columns=list(columns),
+    )
+    # in a file of one column an empty line is a missing cell
+    parse = pa_csv.ParseOptions(
+        delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
+    )
+    try:
+        table = pa_csv.read_csv(path, convert_options=convert, parse_options=parse)
+    except (pa.ArrowException, OSError) as error:
+        raise _problem(path, separator, len(names), error) from error
+    if not columns and table.column_names != names:
+        message = f"{path}: the line of column names cannot be read: {quoted(table.column_names)}"
+        raise TableError(message)
+    return table
+
+
+def _records(reader: Any) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except csv.Error as error:
+        # such as a quote that is never closed
+        message = f"line {reader.line_num}: {error}"
+        raise csv.Error(message) from error
+
+
+def _problem(path: Path, separator: str, n_columns: int, error: Exception) -> TableError:
+    """Return what is wrong with a file that Arrow will not read, and in which line."""
+    try:
+        with _open(path) as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    line.decode("utf-8")
+                except UnicodeDecodeError as bad:
+                    message = f"{path}: line {number} is not UTF-8 text ({bad.reason}); save it so"
+                    return TableError(message)
+        with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+            reader = csv.reader(lines, delimiter=separator, strict=True)
+            for row in _records(reader):
+                if row and len(row) != n_columns:
+                    message = (
+                        f"{path}: line {reader.line_num} has {len(row)} fields; expected "
+                        f"{n_columns}, as many as there are column names"
+                    )
+                    return TableError(message)
+    except (OSError, EOFError, zlib.error, csv.Error) as worse:
+        return TableError(f"{path}: {worse}")
+    return TableError(f"{path}: {str(error).splitlines()[0]}")

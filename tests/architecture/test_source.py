@@ -1,0 +1,29 @@
+"""What holds for every file under src."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent.parent / "src" / "psmvae"
+FILES = sorted(SOURCE.rglob("*.py"))
+LONGEST = 400
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_file_can_be_read_in_a_sitting(path):
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_is_unpickled_and_no_environment_is_set(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", None)]
+            assert not {"pickle", "joblib", "cloudpickle", "dill"} & set(names)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ":
+            pytest.fail(f"{path}:{node.lineno} touches the environment")
+
+
+def test_the_package_is_typed():
+    assert (SOURCE / "py.typed").exists()

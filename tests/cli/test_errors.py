@@ -1,0 +1,245 @@
+"""What is refused, with which exit code, and that nothing is lost or left behind."""
+
+import json
+import os
+import struct
+
+import pytest
+
+QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_new(request, tmp_path):
+    """A refused command writes nothing: no output, no temporary file."""
+    yield
+    left = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert left <= {
+        "patients.csv",
+        "other.csv",
+        "bad.safetensors",
+        "taken.csv",
+        "taken.safetensors",
+    }
+
+
+def test_an_existing_output_is_kept(refused, psmvae, table, tmp_path):
+    taken = tmp_path / "taken.csv"
+    taken.write_text("mine")
+    message = refused(2, "impute", table, "-o", taken, *QUICK)
+    assert "taken.csv" in message
+    assert "--force" in message
+    assert taken.read_text() == "mine"
+    assert psmvae("impute", table, "-o", taken, "--force", *QUICK).code == 0
+    assert taken.read_text() != "mine"
+
+
+def test_an_existing_model_is_kept(refused, psmvae, table, tmp_path):
+    taken = tmp_path / "taken.safetensors"
+    taken.write_text("mine")
+    assert "--force" in refused(2, "fit", table, "-o", taken, *QUICK)
+    saving = ["impute", table, "-o", tmp_path / "o.csv", "--save-model", taken]
+    assert "--force" in refused(2, *saving, *QUICK)
+    assert taken.read_text() == "mine"
+    assert psmvae("fit", table, "-o", taken, "--force", *QUICK).code == 0
+    assert taken.read_bytes() != b"mine"
+
+
+def test_one_existing_file_of_several_is_enough(refused, table, tmp_path):
+    (tmp_path / "taken.csv").write_text("mine")
+    (tmp_path / "taken.csv").rename(tmp_path / "other.csv")
+    os.link(tmp_path / "other.csv", tmp_path / "taken.csv")
+    output = tmp_path / "{i}.csv"
+    (tmp_path / "other.csv").rename(tmp_path / "2.csv")
+    try:
+        message = refused(2, "impute", table, "-o", output, "--multiple", 3, *QUICK)
+    finally:
+        (tmp_path / "2.csv").unlink()
+    assert "2.csv" in message
+
+
+@pytest.mark.parametrize("command", ["impute", "sets"])
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_the_input_is_never_the_output(refused, table, command, force):
+    before = table.read_bytes()
+    message = refused(2, command, table, "-o", table, *force, *QUICK)
+    assert "patients.csv" in message
+    assert table.read_bytes() == before
+
+
+def test_the_input_is_never_the_output_by_another_name(refused, table, tmp_path):
+    before = table.read_bytes()
+    link = tmp_path / "other.csv"
+    link.symlink_to(table)
+    refused(2, "impute", table, "-o", link, "--force", *QUICK)
+    refused(2, "impute", "patients.csv", "-o", table, "--force", *QUICK, cwd=tmp_path)
+    assert table.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "output", ["filled.xlsx", "filled", "no/such/folder/filled.csv", "patients.csv/filled.csv"]
+)
+def test_an_output_that_cannot_be_written_is_refused_before_any_work(refused, table, output):
+    refused(2, "impute", table, "-o", output, *QUICK, cwd=table.parent)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused(refused, table, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    refused(2, "impute", table, "-o", tmp_path / "closed" / "filled.csv", *QUICK)
+
+
+@pytest.mark.parametrize("output", ["m.csv", "m", "no/such/folder/m.safetensors"])
+def test_a_model_is_written_to_a_safetensors_file(refused, table, output):
+    refused(2, "fit", table, "-o", output, *QUICK, cwd=table.parent)
+    refused(2, "impute", table, "-o", "o.csv", "--save-model", output, *QUICK, cwd=table.parent)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--sets", "0"], "--sets"),
+        (["--members", "many"], "--members"),
+        (["--draws", "-1"], "--draws"),
+        (["--epochs", "0"], "--epochs"),
+        (["--seed", "-3"], "--seed"),
+        (["--multiple", "0"], "--multiple"),
+        (["--mask-model", "guess"], "--mask-model"),
+        (["--device", "tpu"], "--device"),
+        (["--unseen", "ignore"], "--unseen"),
+        (["--kind", "age"], "--kind"),
+        (["--kind", "age=colour"], "colour"),
+        (["--kind", "height=real"], "height"),
+        (["--self-masked", "height"], "height"),
+        (["--self-masked", "age", "--mask-model", "latent"], "--self-masked"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_a_bad_option_is_named(refused, table, tmp_path, options, named):
+    message = refused(2, "impute", table, "-o", tmp_path / "filled.csv", *options)
+    assert named in message
+
+
+def test_what_is_missing_on_the_command_line_is_named(refused, table):
+    assert "--output" in refused(2, "impute", table)
+    assert "TABLE" in refused(2, "impute", "-o", "filled.csv")
+    assert "frobnicate" in refused(2, "frobnicate")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--sets", "3"],
+        ["--mask-model", "self"],
+        ["--kind", "age=real"],
+        ["--save-model", "x.safetensors"],
+    ],
+)
+def test_a_fitted_model_and_model_options_exclude_each_other(
+    refused, table, model, tmp_path, options
+):
+    arguments = ["impute", table, "-o", tmp_path / "filled.csv", "-m", model]
+    assert options[0] in refused(2, *arguments, *options)
+
+
+def test_i_without_multiple_is_refused(refused, table, tmp_path):
+    assert "--multiple" in refused(2, "impute", table, "-o", tmp_path / "filled_{i}.csv", *QUICK)
+
+
+def test_a_column_named_imputation_is_refused_in_a_long_file_alone(refused, table, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("imputation,a\n1,2\n2,\n3,4\n")
+    arguments = ["impute", other, "--multiple", 2, *QUICK]
+    message = refused(2, *arguments, "-o", tmp_path / "filled.csv")
+    assert "imputation" in message
+    assert "{i}" in message
+
+
+@pytest.mark.parametrize("command", ["impute", "fit", "sets", "info"])
+def test_a_missing_input_is_named(refused, tmp_path, command):
+    output = "m.safetensors" if command == "fit" else "o.csv"
+    where = [] if command == "info" else ["-o", tmp_path / output]
+    assert "nowhere.csv" in refused(2, command, tmp_path / "nowhere.csv", *where)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"a,b\n",
+        b"a,b\n1,2\n3\n",
+        b"a,a\n1,2\n3,4\n",
+        bytes(range(256)) * 4,
+        b"a,b\ninf,1\n2,3\n",
+        b"a,b\n2020-01-01,1\n2021-01-01,\n",
+    ],
+    ids=["empty", "header", "ragged", "duplicate", "binary", "infinite", "dates"],
+)
+def test_what_is_no_table_fails_with_a_message(refused, tmp_path, content):
+    source = tmp_path / "other.csv"
+    source.write_bytes(content)
+    refused(1, "impute", source, "-o", tmp_path / "filled.csv", *QUICK)
+
+
+def test_a_folder_or_an_unknown_format_is_no_table(refused, table, tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    refused(1, "impute", tmp_path / "folder.csv", "-o", tmp_path / "filled.csv", *QUICK)
+    (tmp_path / "bad.safetensors").write_text("a,b\n1,2\n")
+    refused(1, "impute", tmp_path / "bad.safetensors", "-o", tmp_path / "filled.csv", *QUICK)
+
+
+def test_a_csv_file_that_claims_to_be_parquet_fails_with_a_message(refused, table, tmp_path):
+    fake = table.rename(tmp_path / "fake.parquet")
+    try:
+        assert "fake.parquet" in refused(1, "impute", fake, "-o", tmp_path / "filled.csv", *QUICK)
+    finally:
+        fake.unlink()
+
+
+def test_a_table_with_other_columns_than_the_model_fails(refused, model, tmp_path):
+    other = tmp_path / "other.csv"
+    other.write_text("id,age,height\n1,2,3\n4,,6\n")
+    message = refused(1, "impute", other, "-m", model, "-o", tmp_path / "filled.csv")
+    assert "height" in message
+    assert "income" in message
+
+
+def newer(content: bytes) -> bytes:
+    """The same model file with every whole number or version in its metadata raised."""
+    (size,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + size])
+    raised = {
+        key: json.dumps(int(value) + 1) if value.isdigit() else value
+        for key, value in header["__metadata__"].items()
+    }
+    header["__metadata__"] = raised
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + content[8 + size :]
+
+
+@pytest.mark.parametrize("command", ["info", "impute", "sets"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda content: content[:5],
+        lambda content: b"",
+        lambda content: b"PK\x03\x04" + content,
+        lambda content: b"a,b\n1,2\n",
+        lambda content: struct.pack("<Q", 2) + b"{}",
+        newer,
+    ],
+    ids=["truncated", "stub", "empty", "zip", "csv", "no-metadata", "newer"],
+)
+def test_a_damaged_or_foreign_or_newer_model_fails_with_a_message(
+    refused, table, model, tmp_path, command, damage
+):
+    bad = tmp_path / "bad.safetensors"
+    bad.write_bytes(damage(model.read_bytes()))
+    if command == "info":
+        message = refused(1, "info", bad)
+    else:
+        message = refused(1, command, table, "-m", bad, "-o", tmp_path / "filled.csv")
+    assert "bad.safetensors" in message
+    if damage is newer:
+        assert "newer" in message

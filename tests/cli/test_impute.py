@@ -1,0 +1,199 @@
+"""``psmvae impute``: what comes out for what goes in."""
+
+import csv
+import io
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
+
+
+def rows(path, delimiter=","):
+    return list(csv.DictReader(io.StringIO(path.read_text()), delimiter=delimiter))
+
+
+def test_every_hole_is_filled_and_every_observed_cell_keeps_its_text(psmvae, table, tmp_path):
+    output = tmp_path / "filled.csv"
+    result = psmvae("impute", table, "-o", output, *QUICK)
+    assert result.code == 0, result.err
+    before, after = rows(table), rows(output)
+    assert len(after) == len(before)
+    assert list(after[0]) == list(before[0])
+    for old, new in zip(before, after, strict=True):
+        assert all(new.values())
+        assert all(new[name] == value for name, value in old.items() if value)
+    assert {row["city"] for row in after} == {"Basel", "Ghent", "Lyon"}
+    assert {row["member"] for row in after} == {"yes", "no"}
+    assert all(row["age"].isdigit() for row in after)
+
+
+def test_the_summary_says_what_was_done(psmvae, table, tmp_path):
+    result = psmvae("impute", table, "-o", tmp_path / "filled.csv", *QUICK)
+    assert result.out == ""
+    assert "12 rows, 7 missing cells" in result.err
+    assert "filled 7" in result.err
+    assert f"wrote {tmp_path / 'filled.csv'}" in result.err
+    # no progress bar where nobody watches
+    assert "epoch" not in result.err
+
+
+def test_quiet_says_nothing(psmvae, table, tmp_path):
+    result = psmvae("impute", table, "-o", tmp_path / "filled.csv", "--quiet", *QUICK)
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
+def test_the_same_seed_gives_the_same_file(psmvae, table, tmp_path):
+    for name, seed in (("one", 3), ("two", 3), ("three", 4)):
+        arguments = ["-o", tmp_path / f"{name}.csv", "--seed", seed, "--quiet", *QUICK]
+        assert psmvae("impute", table, *arguments).code == 0
+    one, two, three = ((tmp_path / f"{n}.csv").read_bytes() for n in ("one", "two", "three"))
+    assert one == two
+    assert one != three
+
+
+def test_multiple_writes_one_long_file(psmvae, table, tmp_path):
+    output = tmp_path / "long.csv"
+    result = psmvae("impute", table, "-o", output, "--multiple", 3, *QUICK)
+    assert result.code == 0, result.err
+    long = rows(output)
+    assert next(iter(long[0])) == "imputation"
+    assert [row["imputation"] for row in long] == ["1"] * 12 + ["2"] * 12 + ["3"] * 12
+    assert [row["id"] for row in long] == [str(i) for i in range(1, 13)] * 3
+    assert all(all(row.values()) for row in long)
+    # observed cells are the same in every imputation, to the letter
+    assert [row["income"] for row in long if row["id"] == "1"] == ["51200.50"] * 3
+    # drawn cells differ
+    assert len({row["income"] for row in long if row["id"] == "3"}) > 1
+
+
+def test_multiple_writes_one_file_each_where_the_name_asks(psmvae, table, tmp_path):
+    result = psmvae("impute", table, "-o", tmp_path / "filled_{i}.csv", "--multiple", 3, *QUICK)
+    assert result.code == 0, result.err
+    files = sorted(path.name for path in tmp_path.glob("filled_*"))
+    assert files == ["filled_1.csv", "filled_2.csv", "filled_3.csv"]
+    for name in files:
+        assert next(iter(rows(tmp_path / name)[0])) == "id"
+        assert all(all(row.values()) for row in rows(tmp_path / name))
+
+
+def test_multiple_of_a_parquet_file_numbers_with_integers(psmvae, tmp_path):
+    source, output = tmp_path / "in.parquet", tmp_path / "long.parquet"
+    pa.parquet.write_table(pa.table({"a": [1.5, None, 3.0, 2.5], "b": [1, 2, None, 4]}), source)
+    result = psmvae("impute", source, "-o", output, "--multiple", 2, *QUICK)
+    assert result.code == 0, result.err
+    long = pa.parquet.read_table(output)
+    assert long.column_names == ["imputation", "a", "b"]
+    assert long.column("imputation").to_pylist() == [1] * 4 + [2] * 4
+    assert long.schema.field("b").type == pa.int64()
+
+
+@pytest.mark.parametrize("extension", ["csv", "tsv", "parquet", "feather"])
+def test_each_format_goes_in_and_out(psmvae, tmp_path, extension):
+    source, output = tmp_path / f"in.{extension}", tmp_path / f"out.{extension}"
+    values = {
+        "a": [1.5, None, 3.25, 2.5, 0.5],
+        "b": [1, 2, 3, None, 5],
+        "c": [*list("xyx"), None, "y"],
+    }
+    if extension == "parquet":
+        pa.parquet.write_table(pa.table(values), source)
+    elif extension == "feather":
+        pa.feather.write_feather(pa.table(values), source)
+    else:
+        comma = "," if extension == "csv" else "\t"
+        lines = zip(*values.values(), strict=True)
+        text = [comma.join("" if v is None else str(v) for v in line) for line in lines]
+        source.write_text("\n".join([comma.join(values), *text]) + "\n")
+    result = psmvae("impute", source, "-o", output, *QUICK)
+    assert result.code == 0, result.err
+
+    if extension in ("parquet", "feather"):
+        read = pa.parquet.read_table if extension == "parquet" else pa.feather.read_table
+        filled = read(output)
+        assert filled.schema.equals(pa.table(values).schema)
+        assert filled.column("a").null_count == filled.column("c").null_count == 0
+        assert filled.column("a").to_pylist()[2] == 3.25
+    else:
+        filled = rows(output, "," if extension == "csv" else "\t")
+        assert [row["a"] for row in filled][2] == "3.25"
+        assert all(all(row.values()) for row in filled)
+
+
+def test_a_format_can_change_on_the_way(psmvae, table, tmp_path):
+    output = tmp_path / "filled.parquet"
+    assert psmvae("impute", table, "-o", output, *QUICK).code == 0
+    filled = pa.parquet.read_table(output)
+    assert filled.column_names == ["id", "age", "income", "city", "member"]
+    assert filled.schema.field("age").type == pa.int64()
+    assert sum(column.null_count for column in filled.columns) == 0
+
+
+def test_na_names_further_missing_markers(psmvae, tmp_path):
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("a,b\n1.5,u\n-999,v\n2.5,unknown\n3.5,u\n2.0,v\n")
+    result = psmvae("impute", source, "-o", output, "--na=-999", "--na", "unknown", *QUICK)
+    assert result.code == 0, result.err
+    filled = rows(output)
+    assert float(filled[1]["a"]) > -100
+    assert filled[2]["b"] in ("u", "v")
+
+
+def test_a_saved_model_imputes_new_rows_without_training(psmvae, table, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("income,id,age,member,city\n,90,40,no,Ghent\n50000,91,,yes,Lyon\n")
+    result = psmvae("impute", new, "-m", model, "-o", tmp_path / "filled.csv", "--draws", 4)
+    assert result.code == 0, result.err
+    filled = rows(tmp_path / "filled.csv")
+    assert list(filled[0]) == ["income", "id", "age", "member", "city"]
+    assert all(all(row.values()) for row in filled)
+
+
+def test_save_model_and_using_it_give_the_same_file(psmvae, table, tmp_path):
+    saved = tmp_path / "m.safetensors"
+    first = ["-o", tmp_path / "one.csv", "--save-model", saved]
+    assert psmvae("impute", table, *first, *QUICK).code == 0
+    second = ["-o", tmp_path / "two.csv", "-m", saved, "--draws", 4, "--device", "cpu"]
+    assert psmvae("impute", table, *second).code == 0
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--mask-model", "self"],
+        ["--mask-model", "none"],
+        ["--self-masked", "income", "--self-masked", "age"],
+        ["--sets", "2", "--members", "2", "--kind", "id=real", "--kind", "age=categorical"],
+    ],
+)
+def test_the_model_options_reach_the_model(psmvae, table, tmp_path, options):
+    output = tmp_path / "filled.csv"
+    result = psmvae("impute", table, "-o", output, *options, *QUICK)
+    assert result.code == 0, result.err
+    assert all(all(row.values()) for row in rows(output))
+
+
+def test_a_column_with_nothing_observed_is_warned_about_and_left(psmvae, tmp_path):
+    source, output = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("a,b,empty\n1.5,2,\n,3,\n2.5,,\n3.5,1,\n")
+    result = psmvae("impute", source, "-o", output, *QUICK)
+    assert result.code == 0, result.err
+    warned = [line for line in result.err.splitlines() if line.startswith("warning: ")]
+    assert len([line for line in warned if "empty" in line]) == 1
+    assert "UserWarning" not in result.err
+    assert "filled 2 of" in result.err
+    assert {row["empty"] for row in rows(output)} == {""}
+
+
+def test_an_unseen_category_is_an_error_or_missing_on_request(psmvae, refused, model, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("id,age,income,city,member\n1,,50000,Paris,yes\n")
+    arguments = ["impute", new, "-m", model, "-o", tmp_path / "filled.csv"]
+    message = refused(1, *arguments)
+    assert "city" in message
+    assert "Paris" in message
+    assert psmvae(*arguments, "--unseen", "missing").code == 0
+    assert rows(tmp_path / "filled.csv")[0]["city"] == "Paris"

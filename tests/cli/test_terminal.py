@@ -1,0 +1,102 @@
+"""The progress bar in a terminal, and Ctrl-C: the terminal is a real one, a pseudo-terminal."""
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+
+class InTerminal:
+    """A command whose standard error is a terminal, and what has been written to it."""
+
+    def __init__(self, environment, arguments):
+        self._screen, terminal = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "psmvae", *map(str, arguments)],
+            env={**environment, "TERM": "xterm", "COLUMNS": "120"},
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            stdin=subprocess.DEVNULL,
+        )
+        os.close(terminal)
+        self.text = ""
+
+    def read_until(self, pattern: str | None, seconds: float = 60.0) -> None:
+        """Read until the pattern was seen, or the command ended."""
+        end = time.monotonic() + seconds
+        while pattern is None or not re.search(pattern, self.text):
+            assert time.monotonic() < end, f"not seen: {pattern!r}\n{self.text}"
+            if not select.select([self._screen], [], [], 0.1)[0]:
+                continue
+            try:
+                piece = os.read(self._screen, 65536)
+            except OSError:  # Linux reports the closed other end so
+                piece = b""
+            if not piece:
+                assert pattern is None, f"ended before {pattern!r}\n{self.text}"
+                return
+            self.text += piece.decode()
+
+    def end(self) -> int:
+        """Wait for the end and give the exit code."""
+        self.read_until(None)
+        code = self.process.wait(timeout=30)
+        self.process.stdout.close()
+        os.close(self._screen)
+        return code
+
+
+@pytest.fixture
+def in_terminal(environment):
+    """Start a command in a terminal; it is ended with the test."""
+    started = []
+
+    def start(*arguments) -> InTerminal:
+        started.append(InTerminal(environment, arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.end()
+
+
+def test_a_terminal_shows_epoch_error_and_time_left(in_terminal, big, tmp_path):
+    command = in_terminal(
+        "impute", big, "-o", tmp_path / "filled.csv", "--epochs", 8, "--draws", 4, "--device", "cpu"
+    )
+    assert command.end() == 0
+    assert re.search(r"epoch .*\d+/8", command.text)
+    assert "held-out error" in command.text
+    assert "left" in command.text
+    assert "2,000 rows" in command.text
+
+
+def test_quiet_is_quiet_in_a_terminal_too(in_terminal, big, tmp_path):
+    command = in_terminal(
+        "fit", big, "-o", tmp_path / "m.safetensors", "--epochs", 1, "--device", "cpu", "--quiet"
+    )
+    assert command.end() == 0
+    assert command.text == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("command", ["impute", "fit"])
+def test_an_interrupt_while_fitting_fails_and_leaves_nothing(
+    in_terminal, big, tmp_path, command, number
+):
+    output = tmp_path / ("filled.csv" if command == "impute" else "m.safetensors")
+    running = in_terminal(command, big, "-o", output, "--epochs", 100_000, "--device", "cpu")
+    running.read_until(r"epoch .*\d+/100000")
+    running.process.send_signal(number)
+    assert running.end() == 1
+    assert "error: interrupted" in running.text
+    assert "Traceback" not in running.text
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,312 @@
+"""Data types, index and labels of each library survive, and observed cells to the bit."""
+
+from decimal import Decimal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pytest
+
+from psmvae.table import Codec
+
+NAN = float("nan")
+ODD_FLOATS = [-0.0, 5e-324, 1e-310, 0.1, -1e100, None, 3.5]
+
+
+def filled(table, value=0.7, kinds=None):
+    codec = Codec.fit(table, kinds=kinds)
+    x = np.full(codec.encode(table).x.shape, value)
+    return codec.fill(table, x)
+
+
+class TestPandas:
+    @pytest.fixture(autouse=True)
+    def _library(self):
+        self.pd = pytest.importorskip("pandas")
+
+    def columns(self):
+        pd = self.pd
+        return {
+            "Int64": pd.array([2**60 + 1, None, 5], dtype="Int64"),
+            "UInt8": pd.array([255, None, 0], dtype="UInt8"),
+            "Float32": pd.array([1.5, None, -0.0], dtype="Float32"),
+            "boolean": pd.array([True, None, False], dtype="boolean"),
+            "str": pd.Series(["x", None, "y"]),
+            "string": pd.array(["x", None, "y"], dtype="string"),
+            "object str": pd.Series(["x", None, "y"], dtype=object),
+            "object bool": pd.Series([True, None, False], dtype=object),
+            "object int": pd.Series([10**17 + 1, None, 3], dtype=object),
+            "object decimal": pd.Series([Decimal("1.50"), None, Decimal(2)]),
+            "category": pd.Categorical(["u", None, "v"], categories=["w", "v", "u"], ordered=True),
+            "category int": pd.Categorical([7, None, 3]),
+            "float16": pd.Series([1.5, None, 2.0], dtype="float16"),
+            "float64 whole": [1.0, NAN, 4.0],
+        }
+
+    def test_types_and_observed_cells(self):
+        table = self.pd.DataFrame(self.columns())
+        out = filled(table)
+        assert out.dtypes.to_dict() == table.dtypes.to_dict()
+        assert not out.isna().any().any()
+        self.pd.testing.assert_frame_equal(out.iloc[[0, 2]], table.iloc[[0, 2]])
+        for name in ("object bool", "object int", "object decimal", "object str"):
+            assert type(out[name].iloc[1]) is type(table[name].iloc[0])
+        assert out["category"].cat.categories.tolist() == ["w", "v", "u"]
+        assert out["category"].cat.ordered
+
+    def test_arrow_backed(self):
+        pa = pytest.importorskip("pyarrow")
+        pd = self.pd
+        types = {
+            pa.int16(): [1, None, 3],
+            pa.float32(): [1.5, None, -0.0],
+            pa.bool_(): [True, None, False],
+            pa.string(): ["x", None, "y"],
+            pa.decimal128(9, 3): [Decimal("1.500"), None, Decimal("2.000")],
+            pa.dictionary(pa.int8(), pa.string()): ["x", None, "y"],
+        }
+        columns = {str(t): pd.Series(v, dtype=pd.ArrowDtype(t)) for t, v in types.items()}
+        table = pd.DataFrame(columns)
+        out = filled(table)
+        assert out.dtypes.to_dict() == table.dtypes.to_dict()
+        assert not out.isna().any().any()
+        for name in table:
+            assert out[name].tolist()[::2] == table[name].tolist()[::2]
+
+    def test_nan_inside_a_nullable_float_is_missing(self):
+        pd = self.pd
+        column = pd.arrays.FloatingArray(np.array([1.5, NAN, 0.0]), np.array([False, False, True]))
+        out = filled(pd.DataFrame({"a": column}))
+        assert out["a"].dtype == "Float64"
+        assert np.isfinite(out["a"].to_numpy(dtype=float)).all()
+
+    @pytest.mark.parametrize("kind", ["repeated", "multi", "strings", "times"])
+    def test_index_labels_and_attrs(self, kind):
+        pd = self.pd
+        index = {
+            "repeated": pd.Index([3, 3, 1], name="id"),
+            "multi": pd.MultiIndex.from_tuples([(1, "a"), (1, "a"), (NAN, "b")]),
+            "strings": pd.Index(["c", "a", "b"]),
+            "times": pd.date_range("2020", periods=3, freq="D"),
+        }[kind]
+        table = pd.DataFrame({0: [1.5, NAN, 2.5], ("t", 1): ["x", None, "y"], "z": [1, 2, 3]})
+        table.index = index
+        table.attrs["source"] = "here"
+        before = table.copy(deep=True)
+        out = filled(table)
+        pd.testing.assert_index_equal(out.index, index)
+        assert list(out.columns) == [0, ("t", 1), "z"]
+        assert out.attrs == {"source": "here"}
+        assert not out.isna().any().any()
+        pd.testing.assert_frame_equal(table, before)
+
+    def test_multi_level_columns(self):
+        pd = self.pd
+        labels = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)], names=["k", "l"])
+        table = pd.DataFrame([[1.5, 2.0], [NAN, 3.0], [2.5, NAN]], columns=labels)
+        out = filled(table)
+        pd.testing.assert_index_equal(out.columns, labels)
+        assert not out.isna().any().any()
+
+    def test_a_column_without_gaps_is_passed_through(self):
+        table = self.pd.DataFrame({"a": [1.5, 2.5], "b": [1.0, NAN], "c": ["x", "y"]})
+        out = filled(table)
+        assert np.shares_memory(out["a"].to_numpy(), table["a"].to_numpy())
+
+    def test_changing_the_result_leaves_the_input(self):
+        table = self.pd.DataFrame({"a": [1.5, 2.5], "b": [1.0, NAN]})
+        out = filled(table)
+        out.loc[0, "b"] = 99.0
+        assert table.loc[0, "b"] == 1.0
+
+    def test_a_category_gains_a_level_of_the_fit_only_if_it_needs_it(self):
+        pd = self.pd
+        codec = Codec.fit(pd.DataFrame({"a": pd.Categorical(list("abc"))}))
+        table = pd.DataFrame({"a": pd.Categorical(["b", None], categories=["b", "a"])})
+        same = codec.fill(table, np.array([[0.0], [0.0]]))
+        assert same["a"].dtype == table["a"].dtype
+        more = codec.fill(table, np.array([[0.0], [2.0]]))
+        assert more["a"].tolist() == ["b", "c"]
+        assert more["a"].cat.categories.tolist() == ["b", "a", "c"]
+
+    def test_odd_floats_survive(self):
+        table = self.pd.DataFrame({"a": ODD_FLOATS, "b": [*range(7)]})
+        out = filled(table)
+        seen = table["a"].notna()
+        assert out["a"][seen].to_numpy().tobytes() == table["a"][seen].to_numpy().tobytes()
+
+
+class TestPolars:
+    @pytest.fixture(autouse=True)
+    def _library(self):
+        self.pl = pytest.importorskip("polars")
+
+    def test_types_and_observed_cells(self):
+        pl = self.pl
+        table = pl.DataFrame(
+            {
+                "i64": [2**60 + 1, None, 5],
+                "u8": pl.Series([255, None, 0], dtype=pl.UInt8),
+                "i128": pl.Series([2**90, None, 7], dtype=pl.Int128),
+                "f32": pl.Series([1.5, None, NAN], dtype=pl.Float32),
+                "f64": [-0.0, NAN, 1.5],
+                "bool": [True, None, False],
+                "str": ["x", None, "y"],
+                "cat": pl.Series(["u", None, "v"], dtype=pl.Categorical),
+                "enum": pl.Series(["u", None, "v"], dtype=pl.Enum(["w", "v", "u"])),
+                "dec": pl.Series([Decimal("1.5"), None, Decimal(2)], dtype=pl.Decimal(9, 2)),
+            }
+        )
+        out = filled(table)
+        assert out.schema == table.schema
+        assert sum(out.null_count().row(0)) == 0
+        assert not out["f32"].is_nan().any()
+        assert not out["f64"].is_nan().any()
+        assert out.row(0) == table.row(0)
+        assert np.signbit(out["f64"][0])
+        assert out.drop("f32").row(2) == table.drop("f32").row(2)
+
+    def test_levels_in_the_order_of_the_type(self):
+        pl = self.pl
+        enum = pl.Series("e", ["u", None, "v"], dtype=pl.Enum(["w", "v", "u"]))
+        cat = pl.Series("c", ["z", "b", "a"], dtype=pl.Categorical)
+        columns = Codec.fit(pl.DataFrame([enum, cat])).schema.columns
+        assert [column.levels for column in columns] == [("v", "u"), ("a", "b", "z")]
+
+    def test_an_enum_gains_a_level_of_the_fit_only_if_it_needs_it(self):
+        pl = self.pl
+        codec = Codec.fit(pl.DataFrame({"a": list("abc")}))
+        table = pl.DataFrame({"a": pl.Series(["b", None], dtype=pl.Enum(["b", "a"]))})
+        assert codec.fill(table, np.zeros((2, 1))).schema == table.schema
+        more = codec.fill(table, np.array([[0.0], [2.0]]))
+        assert more["a"].to_list() == ["b", "c"]
+        assert more.schema == {"a": pl.Enum(["b", "a", "c"])}
+
+    def test_nothing_to_fill_gives_an_equal_frame(self):
+        table = self.pl.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+        assert filled(table).equals(table)
+
+    def test_objects_are_refused(self):
+        table = self.pl.DataFrame({"a": self.pl.Series([object()], dtype=self.pl.Object)})
+        with pytest.raises(TypeError, match="'a' is of type Object"):
+            Codec.fit(table)
+
+
+class TestArrow:
+    @pytest.fixture(autouse=True)
+    def _library(self):
+        self.pa = pytest.importorskip("pyarrow")
+
+    def test_types_and_observed_cells(self):
+        pa = self.pa
+        table = pa.table(
+            {
+                "i64": [2**60 + 1, None, 5],
+                "u8": pa.array([255, None, 0], pa.uint8()),
+                "f16": pa.array([np.float16(1.5), None, np.float16(2)], pa.float16()),
+                "f32": pa.array([1.5, None, 0.25], pa.float32()),
+                "f64": [-0.0, None, 1.5],
+                "bool": [True, None, False],
+                "str": ["x", None, "y"],
+                "large": pa.array(["x", None, "y"], pa.large_string()),
+                "view": pa.array(["x", None, "y"], pa.string_view()),
+                "dict": pa.array(["u", None, "v"]).dictionary_encode(),
+                "dict int": pa.array([7, None, 3]).dictionary_encode(),
+                "dec": pa.array([Decimal("1.50"), None, Decimal("2.00")], pa.decimal128(9, 2)),
+                "dec256": pa.array([Decimal("1.50"), None, Decimal("2.00")], pa.decimal256(50, 2)),
+            }
+        )
+        out = filled(table)
+        assert out.schema == table.schema
+        assert all(column.null_count == 0 for column in out.columns)
+        assert np.signbit(out["f64"][0].as_py())
+        rows, before = out.to_pylist(), table.to_pylist()
+        assert rows[0] == before[0]
+        assert rows[2] == before[2]
+
+    def test_chunks_slices_and_metadata(self):
+        pa = self.pa
+        one = pa.table({"a": [9.0, 1.5, None], "b": pa.array(["p", "x", None]).dictionary_encode()})
+        two = pa.table({"a": [2.5, None], "b": pa.array(["y", None]).dictionary_encode()})
+        table = pa.concat_tables([one.slice(1), two]).replace_schema_metadata({"k": "v"})
+        out = filled(table)
+        assert out.schema.equals(table.schema, check_metadata=True)
+        assert out["b"].to_pylist()[::2] == ["x", "y"]
+        assert out["a"].to_pylist()[::2] == [1.5, 2.5]
+        assert out["a"].null_count == out["b"].null_count == 0
+
+    def test_null_inside_a_dictionary_is_missing(self):
+        pa = self.pa
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["x", None, "y"]))
+        out = filled(pa.table({"a": column}))
+        assert out["a"].to_pylist() == ["x", "y", "y"]
+
+    def test_a_dictionary_gains_a_level_of_the_fit(self):
+        pa = self.pa
+        codec = Codec.fit(pa.table({"a": ["a", "b", "c"]}))
+        table = pa.table({"a": pa.array(["b", None]).dictionary_encode()})
+        out = codec.fill(table, np.array([[0.0], [2.0]]))
+        assert out.schema == table.schema
+        assert out["a"].to_pylist() == ["b", "c"]
+
+
+class TestNumpy:
+    @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", ">f8"])
+    @pytest.mark.parametrize("order", ["C", "F"])
+    def test_floats(self, dtype, order):
+        table = np.array([[1.5, NAN], [NAN, -0.0], [2.5, 3.5]], dtype=dtype, order=order)
+        out = filled(table)
+        assert out.dtype == table.dtype
+        assert out.flags.f_contiguous == table.flags.f_contiguous
+        seen = ~np.isnan(table)
+        assert out[seen].tobytes() == table[seen].tobytes()
+        assert not np.isnan(out).any()
+
+    @pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "U3"])
+    def test_arrays_that_cannot_miss(self, dtype):
+        table = np.array([[1, 0], [0, 1]]).astype(dtype)
+        out = filled(table)
+        assert out.dtype == table.dtype
+        assert (out == table).all()
+        assert not np.shares_memory(out, table)
+
+    def test_objects(self):
+        pd = pytest.importorskip("pandas")
+        table = np.array(
+            [
+                ["x", 1, True, 1.5, Decimal(1)],
+                [None, NAN, pd.NA, None, None],
+                ["y", 3, False, 2, 3],
+            ],
+            dtype=object,
+        )
+        out = filled(table)
+        assert [type(cell) for cell in out[1]] == [str, int, bool, float, Decimal]
+        assert out[::2].tolist() == table[::2].tolist()
+
+    def test_a_list_becomes_an_array(self):
+        out = filled([["a", 1.5], [NAN, None], ["b", 2.5]])
+        assert isinstance(out, np.ndarray)
+        assert out[1].tolist() == ["b", pytest.approx(2.35)]
+
+    def test_strings_of_numpy_itself(self):
+        table = np.array([["x"], ["y"], ["y"]], dtype=np.dtypes.StringDType())
+        assert filled(table).dtype == table.dtype
+        assert Codec.fit(table).schema.columns[0].levels == ("x", "y")
+
+
+def test_a_narwhals_frame_stays_one():
+    pl = pytest.importorskip("polars")
+    table = nw.from_native(pl.DataFrame({"a": [1.5, None, 2.5]}))
+    out = filled(table)
+    assert isinstance(out, nw.DataFrame)
+    assert out["a"].null_count() == 0
+
+
+def test_levels_beyond_the_floats_are_exact():
+    pa = pytest.importorskip("pyarrow")
+    values = [2**63 + 1, 2**63 + 2, None]
+    for dtype, shift in ((pa.uint64(), 0), (pa.int64(), 2**63)):
+        cells = [None if value is None else value - shift - 5 * bool(shift) for value in values]
+        table = pa.table({"a": pa.array(cells, dtype)})
+        out = filled(table, value=1.0, kinds={"a": "categorical"})
+        assert out["a"].to_pylist() == [*cells[:2], cells[1]]

@@ -1,0 +1,392 @@
+"""Files: what is read, what is written, what is refused."""
+
+import gzip
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pa = pytest.importorskip("pyarrow")
+feather = pytest.importorskip("pyarrow.feather")
+pq = pytest.importorskip("pyarrow.parquet")
+
+from psmvae.table import (  # noqa: E402
+    Codec,
+    TableError,
+    atomic_path,
+    check_output,
+    keep_text,
+    read_table,
+    read_text,
+    write_table,
+)
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Write text (or bytes) to a file and give its path."""
+
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
+
+
+class TestReadText:
+    def test_missing_marks_and_types(self, csv):
+        marks = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
+        path = csv("n,r,s,b\n" + "".join(f"{m},{m},{m},{m}\n" for m in marks) + "1,2.5,x,true\n")
+        table = read_table(path)
+        assert [str(t) for t in table.schema.types] == ["int64", "double", "string", "bool"]
+        assert all(column.null_count == len(marks) for column in table.columns)
+
+    def test_a_question_mark_is_text_unless_said(self, csv):
+        path = csv("a,b\n?,x\n1,?\n")
+        assert read_table(path).to_pydict() == {"a": ["?", "1"], "b": ["x", "?"]}
+        assert read_table(path, na=["?"]).to_pydict() == {"a": [None, 1], "b": ["x", None]}
+
+    def test_own_marks_leave_numbers_numeric(self, csv):
+        table = read_table(csv("a,b\n-999,x\n1.5,unknown\n"), na=["-999", "unknown"])
+        assert table.to_pydict() == {"a": [None, 1.5], "b": ["x", None]}
+        assert read_text(csv("a\n-999\n9\n"), na="-999").to_pydict() == {"a": [None, "9"]}
+
+    def test_leading_zeros_are_names(self, csv):
+        table = read_table(csv("id,zero,n\n007,0,1.05\n8,10,02.5\n,5,3\n"))
+        assert table.to_pydict() == {
+            "id": ["007", "8", None],
+            "zero": [0, 10, 5],
+            "n": [1.05, 2.5, 3],
+        }
+
+    def test_types_follow_from_all_rows(self, csv):
+        rows = ["1"] * 400_000 + ["x"]
+        assert str(read_table(csv("a\n" + "\n".join(rows) + "\n")).schema.types[0]) == "string"
+
+    def test_quotes_newlines_tabs_bom_and_crlf(self, csv):
+        path = csv('\ufeffa,b\r\n"x, ""y""\nz",1\r\nü,2\r\n')
+        assert read_table(path).to_pydict() == {"a": ['x, "y"\nz', "ü"], "b": [1, 2]}
+        path = csv("a\tb\nx,y\t1\n", "table.tsv")
+        assert read_table(path).to_pydict() == {"a": ["x,y"], "b": [1]}
+
+    def test_an_empty_line_is_a_missing_cell_of_a_single_column(self, csv):
+        assert read_table(csv("a\n1\n\n3\n")).to_pydict() == {"a": [1, None, 3]}
+        assert read_table(csv("a,b\n1,2\n\n3,4\n")).num_rows == 2
+
+    def test_compressed(self, csv):
+        path = csv(gzip.compress(b"a,b\n1,x\n"), "table.csv.gz")
+        assert read_table(path).to_pydict() == {"a": [1], "b": ["x"]}
+        assert read_text(path).to_pydict() == {"a": ["1"], "b": ["x"]}
+
+    def test_only_a_header(self, csv):
+        table = read_table(csv("a,b\n"))
+        assert (table.column_names, table.num_rows) == (["a", "b"], 0)
+
+    def test_dates_reach_the_codec_which_names_them(self, csv):
+        with pytest.raises(TypeError, match="'day'"):
+            Codec.fit(read_table(csv("day,a\n2020-01-01,1\n2020-01-02,2\n")))
+
+    def test_text_as_it_stands(self, csv):
+        table = read_text(csv("a,b\n1.10,007\nNA,x\n"))
+        assert table.to_pydict() == {"a": ["1.10", None], "b": ["007", "x"]}
+
+
+class TestRefusedFiles:
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            ("", "is empty"),
+            ("\n\n", "is empty"),
+            ("a,b\n1,2\n3\n4,5\n", "line 3 has 1 fields; expected 2"),
+            ("a,b\n1,2\n3,4,5\n", "line 3 has 3 fields; expected 2"),
+            ("a,b,a\n1,2,3\n", "unique.*'a'"),
+            ("a;b\n1;2\n", "separated by ';'"),
+            (b"a,b\n1,\xe4\n", "line 2 is not UTF-8"),
+            (b"\xe4,b\n1,2\n", "line 1 is not UTF-8"),
+            ("a,b\n1,2\n".encode("utf-16"), "not a text file"),
+            (bytes(range(256)), "not a text file"),
+            ('a,b\n"1,2\n', "line 2: unexpected end"),
+        ],
+    )
+    def test_text(self, csv, content, words):
+        path = csv(content)
+        for read in (read_table, read_text):
+            with pytest.raises(TableError, match=rf"(?s)table\.csv.*{words}"):
+                read(path)
+
+    def test_broken_compression(self, csv):
+        for content in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n" * 99)[:-20]):
+            with pytest.raises(TableError, match=r"table\.csv\.gz"):
+                read_table(csv(content, "table.csv.gz"))
+
+    @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow"])
+    @pytest.mark.parametrize("content", [b"", b"PAR1 not really", b"ARROW1\0\0 no"])
+    def test_binary(self, csv, name, content):
+        with pytest.raises(TableError, match=f"{name}.*not a readable"):
+            read_table(csv(content, name))
+
+    def test_no_file_a_folder_an_unknown_extension(self, tmp_path, csv):
+        with pytest.raises(TableError, match="no such file"):
+            read_table(tmp_path / "none.csv")
+        with pytest.raises(TableError, match="is a folder"):
+            read_table(tmp_path)
+        with pytest.raises(TableError, match=r"unknown file format.*\.csv.*\.parquet"):
+            read_table(csv("a\n1\n", "table.xlsx"))
+        with pytest.raises(TableError, match="not a text file"):
+            read_text(csv("a\n1\n", "table.parquet"))
+
+    def test_duplicate_names_in_an_arrow_file(self, tmp_path):
+        table = pa.Table.from_arrays([pa.array([1])] * 2, names=["a", "a"])
+        pq.write_table(table, tmp_path / "t.parquet")
+        with pytest.raises(TableError, match=r"unique.*a"):
+            read_table(tmp_path / "t.parquet")
+
+
+class TestBinaryFiles:
+    @pytest.mark.parametrize("name", ["t.parquet", "t.feather", "t.arrow", "T.PARQUET"])
+    def test_round_trip(self, tmp_path, name):
+        table = pa.table(
+            {
+                "i": pa.array([1, None], pa.int16()),
+                "d": pa.array(["x", None]).dictionary_encode(),
+                "s": pa.array(["x", ""], pa.large_string()),
+            }
+        )
+        write_table(table, tmp_path / name)
+        again = read_table(tmp_path / name)
+        assert again.schema == table.schema
+        assert again.equals(table)
+
+    def test_a_stream(self, tmp_path):
+        table = pa.table({"a": [1, 2]})
+        with pa.ipc.new_stream(str(tmp_path / "t.arrow"), table.schema) as stream:
+            stream.write_table(table)
+        assert read_table(tmp_path / "t.arrow").equals(table)
+
+    def test_own_marks_are_compared_by_value(self, tmp_path):
+        table = pa.table(
+            {
+                "i": [1, -999, None],
+                "r": [1.5, -999.0, 2.0],
+                "s": ["x", "?", "-999"],
+                "b": [True] * 3,
+            }
+        )
+        write_table(table, tmp_path / "t.parquet")
+        again = read_table(tmp_path / "t.parquet", na=["-999", "?"])
+        assert again.schema == table.schema
+        assert again.to_pydict() == {
+            "i": [1, None, None],
+            "r": [1.5, None, 2.0],
+            "s": ["x", None, None],
+            "b": [True] * 3,
+        }
+
+    def test_a_folder_named_like_a_partition_adds_no_column(self, tmp_path):
+        (tmp_path / "year=2020").mkdir()
+        path = tmp_path / "year=2020" / "t.parquet"
+        write_table(pa.table({"a": [1]}), path)
+        assert read_table(path).column_names == ["a"]
+
+
+class TestWriteText:
+    def test_numbers_are_short_and_only_what_needs_it_is_quoted(self, tmp_path):
+        table = pa.table(
+            {
+                "r": [0.1, 1.0, None],
+                "f": pa.array([0.1, None, float("nan")], pa.float32()),
+                "i": [2**60 + 1, None, 3],
+                "s, t": ["x", 'say "hi"', "two\nlines"],
+                "b": [True, False, None],
+                "d": pa.array(["u", None, "v"]).dictionary_encode(),
+            }
+        )
+        write_table(table, tmp_path / "t.csv")
+        assert (tmp_path / "t.csv").read_text() == (
+            'r,f,i,"s, t",b,d\n'
+            "0.1,0.1,1152921504606846977,x,true,u\n"
+            '1.0,,,"say ""hi""",false,\n'
+            ',,3,"two\nlines",,v\n'
+        )
+        assert read_table(tmp_path / "t.csv")["s, t"].to_pylist() == table["s, t"].to_pylist()
+
+    def test_tabs_and_compression(self, tmp_path):
+        table = pa.table({"a": [1, None], "b": ["x\ty", "z"]})
+        for name in ("t.tsv", "t.tsv.gz", "u.csv.gz"):
+            write_table(table, tmp_path / name)
+            assert read_table(tmp_path / name).equals(table)
+        first = (tmp_path / "t.tsv.gz").read_bytes()
+        write_table(table, tmp_path / "t.tsv.gz", force=True)
+        assert (tmp_path / "t.tsv.gz").read_bytes() == first
+
+    def test_a_single_column_with_gaps_comes_back(self, tmp_path):
+        table = pa.table({"a": [1, None, None, 2]})
+        write_table(table, tmp_path / "t.csv")
+        assert read_table(tmp_path / "t.csv").equals(table)
+
+    def test_other_frames(self, tmp_path):
+        pd = pytest.importorskip("pandas")
+        write_table(pd.DataFrame({"a": [1.5, np.nan]}), tmp_path / "t.csv")
+        assert read_table(tmp_path / "t.csv").to_pydict() == {"a": [1.5, None]}
+        with pytest.raises(TypeError, match="got dict"):
+            write_table({"a": [1]}, tmp_path / "u.csv")
+
+    def test_what_no_text_can_hold(self, tmp_path):
+        with pytest.raises(TableError, match=r"t\.csv: cannot be written: .*list"):
+            write_table(pa.table({"a": [[1]]}), tmp_path / "t.csv")
+        assert list(tmp_path.iterdir()) == []
+
+
+class TestKeepText:
+    def test_observed_text_survives_a_round_trip(self, csv, tmp_path):
+        text = 'id,price,n,ok,s,void\nA1,1.10,1e3,TRUE,"x, y",\nA2,NA,2,,z,\nA1,3.00,,FALSE,,NA\n'
+        path = csv(text)
+        table = read_table(path)
+        with pytest.warns(UserWarning, match="'void'"):
+            codec = Codec.fit(table)
+        x = codec.encode(table).x.copy()
+        x[:, :] = 1.0
+        filled = codec.fill(table, x)
+        write_table(keep_text(filled, read_text(path)), tmp_path / "out.csv", inputs=[path])
+        assert (tmp_path / "out.csv").read_text() == (
+            'id,price,n,ok,s,void\nA1,1.10,1e3,TRUE,"x, y",\nA2,3.0,2,TRUE,z,\n'
+            "A1,3.00,1000.0,FALSE,z,\n"
+        )
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [
+            (2.123456789, "2.12346"),
+            (0.000012345678, "1.23457e-05"),
+            (3.0, "3.0"),
+            (1234567.0, "1234567.0"),
+            (1e22, "1e+22"),
+            (-0.5, "-0.5"),
+        ],
+    )
+    def test_filled_numbers_have_six_digits(self, value, text):
+        out = keep_text(pa.table({"a": [value]}), pa.table({"a": pa.array([None], pa.string())}))
+        assert out["a"].to_pylist() == [text]
+
+    @pytest.mark.parametrize(
+        ("cells", "expected"),
+        [
+            (["True", "False", None, None], ["True", "False"]),
+            (["TRUE", "TRUE", None, None], ["TRUE", "FALSE"]),
+            (["true", "true", None, None], ["true", "false"]),
+        ],
+    )
+    def test_bools_are_spelled_as_in_the_file(self, cells, expected):
+        values = [cell.lower() == "true" for cell in cells[:2]] + [True, False]
+        out = keep_text(pa.table({"a": values}), pa.table({"a": cells}))
+        assert out["a"].to_pylist() == cells[:2] + expected
+
+    def test_tables_that_differ(self):
+        with pytest.raises(TableError, match="differ"):
+            keep_text(pa.table({"a": [1]}), pa.table({"a": ["1", "2"]}))
+        with pytest.raises(TableError, match="differ"):
+            keep_text(pa.table({"a": [1]}), pa.table({"b": ["1"]}))
+
+
+class TestCheckOutput:
+    def test_a_fresh_path_is_fine(self, tmp_path, monkeypatch):
+        check_output(tmp_path / "t.csv", force=False)
+        monkeypatch.chdir(tmp_path)
+        check_output("t.parquet", force=False)
+
+    def test_an_existing_file_needs_force(self, csv):
+        path = csv("a\n1\n")
+        with pytest.raises(TableError, match="exists already"):
+            check_output(path, force=False)
+        check_output(path, force=True)
+
+    def test_unknown_extension_folder_missing_folder(self, tmp_path):
+        with pytest.raises(TableError, match=r"unknown file format.*\.feather"):
+            check_output(tmp_path / "t.xlsx", force=True)
+        (tmp_path / "d.csv").mkdir()
+        with pytest.raises(TableError, match="this is a folder"):
+            check_output(tmp_path / "d.csv", force=True)
+        with pytest.raises(TableError, match="no folder"):
+            check_output(tmp_path / "none" / "t.csv", force=True)
+
+    def test_a_name_too_long(self, tmp_path):
+        with pytest.raises(TableError):
+            check_output(tmp_path / ("n" * 300 + ".csv"), force=False)
+
+    def test_never_an_input(self, csv, tmp_path, monkeypatch):
+        path = csv("a\n1\n")
+        (tmp_path / "link.csv").symlink_to(path)
+        os.link(path, tmp_path / "hard.csv")
+        (tmp_path / "sub").mkdir()
+        monkeypatch.chdir(tmp_path / "sub")
+        for name in (path, tmp_path / "link.csv", tmp_path / "hard.csv", Path("../table.csv")):
+            with pytest.raises(TableError, match="is the input file"):
+                check_output(name, force=True, inputs=[path])
+            with pytest.raises(TableError, match="is the input file"):
+                write_table(pa.table({"a": [2]}), name, force=True, inputs=[path])
+        assert path.read_text() == "a\n1\n"
+
+    @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes anywhere")
+    def test_a_folder_that_is_not_writable(self, tmp_path):
+        tmp_path.chmod(0o500)
+        try:
+            with pytest.raises(TableError, match="not writable"):
+                check_output(tmp_path / "t.csv", force=False)
+        finally:
+            tmp_path.chmod(0o700)
+
+    def test_a_folder_said_not_to_be_writable(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(TableError, match="not writable"):
+            check_output(tmp_path / "t.csv", force=False)
+
+
+class TestAtomicPath:
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+    def test_a_failure_leaves_what_was_there(self, tmp_path, error):
+        path = tmp_path / "t.csv"
+        path.write_text("old")
+
+        def interrupted():
+            with atomic_path(path) as temporary:
+                temporary.write_text("half")
+                raise error
+
+        with pytest.raises(error):
+            interrupted()
+        assert path.read_text() == "old"
+        assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+    def test_success_replaces_and_keeps_permissions(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text("old")
+        path.chmod(0o640)
+        with atomic_path(path) as temporary:
+            assert temporary.parent == tmp_path
+            temporary.write_text("new")
+            assert path.read_text() == "old"
+        assert path.read_text() == "new"
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+    def test_a_fresh_file_has_ordinary_permissions(self, tmp_path):
+        (tmp_path / "plain").touch()
+        with atomic_path(tmp_path / "t.csv") as temporary:
+            temporary.write_text("new")
+        assert (tmp_path / "t.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    def test_a_link_stays_a_link(self, tmp_path):
+        (tmp_path / "real.csv").write_text("old")
+        (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+        with atomic_path(tmp_path / "link.csv") as temporary:
+            temporary.write_text("new")
+        assert (tmp_path / "link.csv").is_symlink()
+        assert (tmp_path / "real.csv").read_text() == "new"
+
+    def test_a_long_name(self, tmp_path):
+        path = tmp_path / ("n" * 250 + ".csv")
+        with atomic_path(path) as temporary:
+            temporary.write_text("new")
+        assert path.read_text() == "new"
