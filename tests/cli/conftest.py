@@ -97,7 +97,7 @@ def model(psmvae, tmp_path_factory) -> Path:
 def big(tmp_path_factory) -> Path:
     """A table that trains long enough to be interrupted."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(2000, 8))
+    x = rng.normal(size=(400, 8))
     path = tmp_path_factory.mktemp("big") / "big.csv"
     rows = [",".join("" if rng.random() < 0.2 else f"{v:.4f}" for v in row) for row in x]
     path.write_text("\n".join([",".join("abcdefgh"), *rows]) + "\n")

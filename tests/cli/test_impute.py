@@ -29,29 +29,20 @@ def test_every_hole_is_filled_and_every_observed_cell_keeps_its_text(psmvae, tab
     assert {row["member"] for row in after} == {"yes", "no"}
     assert all(row["age"].isdigit() for row in after)
 
-
-def test_the_summary_says_what_was_done(psmvae, table, tmp_path):
-    result = psmvae("impute", table, "-o", tmp_path / "filled.csv", *QUICK)
     assert result.out == ""
     assert "12 rows, 7 missing cells" in result.err
     assert "filled 7" in result.err
-    assert f"wrote {tmp_path / 'filled.csv'}" in result.err
+    assert f"wrote {output}" in result.err
     # no progress bar where nobody watches
     assert "epoch" not in result.err
 
 
-def test_quiet_says_nothing(psmvae, table, tmp_path):
-    result = psmvae("impute", table, "-o", tmp_path / "filled.csv", "--quiet", *QUICK)
-    assert (result.code, result.out, result.err) == (0, "", "")
-
-
-def test_the_same_seed_gives_the_same_file(psmvae, table, tmp_path):
-    for name, seed in (("one", 3), ("two", 3), ("three", 4)):
-        arguments = ["-o", tmp_path / f"{name}.csv", "--seed", seed, "--quiet", *QUICK]
-        assert psmvae("impute", table, *arguments).code == 0
-    one, two, three = ((tmp_path / f"{n}.csv").read_bytes() for n in ("one", "two", "three"))
-    assert one == two
-    assert one != three
+def test_the_same_seed_gives_the_same_file_and_quiet_says_nothing(psmvae, table, tmp_path):
+    for name in ("one", "two"):
+        arguments = ["-o", tmp_path / f"{name}.csv", "--seed", 3, "--quiet", *QUICK]
+        result = psmvae("impute", table, *arguments)
+        assert (result.code, result.out, result.err) == (0, "", "")
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 
 
 def test_multiple_writes_one_long_file(psmvae, table, tmp_path):
@@ -90,7 +81,7 @@ def test_multiple_of_a_parquet_file_numbers_with_integers(psmvae, tmp_path):
     assert long.schema.field("b").type == pa.int64()
 
 
-@pytest.mark.parametrize("extension", ["csv", "tsv", "parquet", "feather"])
+@pytest.mark.parametrize("extension", ["tsv", "parquet", "feather"])
 def test_each_format_goes_in_and_out(psmvae, tmp_path, extension):
     source, output = tmp_path / f"in.{extension}", tmp_path / f"out.{extension}"
     values = {
@@ -103,10 +94,9 @@ def test_each_format_goes_in_and_out(psmvae, tmp_path, extension):
     elif extension == "feather":
         pa.feather.write_feather(pa.table(values), source)
     else:
-        comma = "," if extension == "csv" else "\t"
         lines = zip(*values.values(), strict=True)
-        text = [comma.join("" if v is None else str(v) for v in line) for line in lines]
-        source.write_text("\n".join([comma.join(values), *text]) + "\n")
+        text = ["\t".join("" if v is None else str(v) for v in line) for line in lines]
+        source.write_text("\n".join(["\t".join(values), *text]) + "\n")
     result = psmvae("impute", source, "-o", output, *QUICK)
     assert result.code == 0, result.err
 
@@ -117,7 +107,7 @@ def test_each_format_goes_in_and_out(psmvae, tmp_path, extension):
         assert filled.column("a").null_count == filled.column("c").null_count == 0
         assert filled.column("a").to_pylist()[2] == 3.25
     else:
-        filled = rows(output, "," if extension == "csv" else "\t")
+        filled = rows(output, "\t")
         assert [row["a"] for row in filled][2] == "3.25"
         assert all(all(row.values()) for row in filled)
 

@@ -76,7 +76,7 @@ def test_a_terminal_shows_epoch_error_and_time_left(in_terminal, big, tmp_path):
     assert re.search(r"epoch .*\d+/8", command.text)
     assert "held-out error" in command.text
     assert "left" in command.text
-    assert "2,000 rows" in command.text
+    assert "400 rows" in command.text
 
 
 def test_quiet_is_quiet_in_a_terminal_too(in_terminal, big, tmp_path):
@@ -87,8 +87,10 @@ def test_quiet_is_quiet_in_a_terminal_too(in_terminal, big, tmp_path):
     assert command.text == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", ["impute", "fit"])
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [("impute", signal.SIGINT), ("fit", signal.SIGINT), ("fit", signal.SIGTERM)],
+)
 def test_an_interrupt_while_fitting_fails_and_leaves_nothing(
     in_terminal, big, tmp_path, command, number
 ):

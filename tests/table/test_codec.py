@@ -273,6 +273,23 @@ def test_values_are_rounded_and_held_inside_the_type():
     assert np.isfinite(filled["half"].to_numpy()).all()
 
 
+def test_a_real_value_is_rounded_in_a_column_of_integers():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"a": pd.array([0, 1, 10, None], dtype="Int64")})
+    codec = Codec.fit(table, kinds={"a": "real"})
+    column = codec.schema.columns[0]
+    filled = codec.fill(table, np.full((4, 1), (6.6 - column.center) / column.scale))
+    assert filled["a"].tolist() == [0, 1, 10, 7]
+
+
+@pytest.mark.parametrize("large", [1e308, Decimal("1e308"), 10**308])
+def test_what_overflows_is_held_inside_the_floats(large):
+    table = np.array([[large], [-large], [None]], dtype=object)
+    filled = Codec.fit(table).fill(table, np.full((3, 1), 1e3))
+    assert type(filled[2, 0]) is type(large)
+    assert float(filled[2, 0]) == np.finfo(float).max
+
+
 def test_wide_decimals_keep_their_digits():
     pa = pytest.importorskip("pyarrow")
     exact = Decimal("12345678901234567890123456789012345.67")

@@ -234,6 +234,13 @@ class TestArrow:
         assert out["a"].to_pylist()[::2] == [1.5, 2.5]
         assert out["a"].null_count == out["b"].null_count == 0
 
+    def test_an_ordered_dictionary_stays_one(self):
+        pa = self.pa
+        kind = pa.dictionary(pa.int8(), pa.string(), ordered=True)
+        table = pa.table({"a": pa.array(["u", None, "v"], kind)})
+        assert filled(table).schema == table.schema
+        assert filled(table).schema.types[0].ordered
+
     def test_null_inside_a_dictionary_is_missing(self):
         pa = self.pa
         column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["x", None, "y"]))

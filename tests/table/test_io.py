@@ -72,6 +72,11 @@ class TestReadText:
         path = csv("a\tb\nx,y\t1\n", "table.tsv")
         assert read_table(path).to_pydict() == {"a": ["x,y"], "b": [1]}
 
+    def test_newlines_in_cells_of_a_file_read_in_blocks(self, csv):
+        table = read_table(csv("aa,b\n" + '"x\n\ny",1\n' * 200_000))
+        assert table.num_rows == 200_000
+        assert table["aa"].unique().to_pylist() == ["x\n\ny"]
+
     def test_an_empty_line_is_a_missing_cell_of_a_single_column(self, csv):
         assert read_table(csv("a\n1\n\n3\n")).to_pydict() == {"a": [1, None, 3]}
         assert read_table(csv("a,b\n1,2\n\n3,4\n")).num_rows == 2
@@ -218,9 +223,8 @@ class TestWriteText:
         for name in ("t.tsv", "t.tsv.gz", "u.csv.gz"):
             write_table(table, tmp_path / name)
             assert read_table(tmp_path / name).equals(table)
-        first = (tmp_path / "t.tsv.gz").read_bytes()
-        write_table(table, tmp_path / "t.tsv.gz", force=True)
-        assert (tmp_path / "t.tsv.gz").read_bytes() == first
+        # no time and no name in the header: the same table gives the same bytes
+        assert (tmp_path / "t.tsv.gz").read_bytes()[3:8] == bytes(5)
 
     def test_a_single_column_with_gaps_comes_back(self, tmp_path):
         table = pa.table({"a": [1, None, None, 2]})

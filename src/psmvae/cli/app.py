@@ -64,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.line("error: interrupted")
         return 1
     except _FAILURES as error:
-        terminal.line(f"error: {str(error) or type(error).__name__}")
+        # One line also where scikit-learn or torch write several.
+        lines = str(error).split("\n") if str(error) else [type(error).__name__]
+        terminal.line("error: " + " ".join(line.strip() for line in lines if line.strip()))
         return 1
     return code if isinstance(code, int) else 0
 

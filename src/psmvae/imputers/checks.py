@@ -6,7 +6,9 @@ from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 import torch
+from sklearn.utils import check_random_state
 
 
 def whole_number(name: str, value: Any, *, low: int) -> int:
@@ -19,19 +21,24 @@ def whole_number(name: str, value: Any, *, low: int) -> int:
 
 
 def number(
-    name: str, value: Any, low: float, high: float = float("inf"), *, open_low: bool = False,
+    name: str,
+    value: Any,
+    low: float,
+    high: float = float("inf"),
+    *,
+    open_low: bool = False,
     open_high: bool = False,
 ) -> float:
     """A number between ``low`` and ``high``."""
+    open_high = open_high or high == float("inf")
     where = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number in {where}, got {value!r}.")
-    inside = (low < value if open_low else low <= value) and (
-        value < high if open_high else value <= high
-    )
+    x = float(value)
+    inside = (low < x if open_low else low <= x) and (x < high if open_high else x <= high)
     if not inside:
         raise ValueError(f"{name} must be in {where}, got {value!r}.")
-    return float(value)
+    return x
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:
@@ -39,6 +46,24 @@ def choice(name: str, value: Any, allowed: Collection[str]) -> str:
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}.")
     return value
+
+
+def yes_or_no(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def seed(name: str, value: Any) -> int:
+    """A seed drawn from what a user gave as the random state."""
+    try:
+        return int(check_random_state(value).randint(2**31 - 1))
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got "
+            f"{value!r}."
+        ) from error
 
 
 def torch_device(value: Any) -> torch.device:

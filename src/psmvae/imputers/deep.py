@@ -10,12 +10,14 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import Tags, check_random_state
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from psmvae.imputers import checks
+from psmvae.imputers.container import in_container
 from psmvae.imputers.sets import align_sets
 from psmvae.imputers.show import both, progress_bar
 from psmvae.inference.posterior import Posterior
@@ -24,13 +26,14 @@ from psmvae.models.psmvae import PSMVAE, Settings
 from psmvae.nn.columns import Layout
 from psmvae.nn.noise import Noise
 from psmvae.table.codec import Codec
+from psmvae.table.frames import array_names, open_table
 from psmvae.table.schema import Schema
 from psmvae.training import Progress, Training, train
 
 Floats = NDArray[np.float64]
 
 
-class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class DeepImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the deep imputers; a subclass has the parameters and says what they come to."""
 
     kinds: Mapping[str, str] | None
@@ -71,12 +74,31 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         del y
         self._check_parameters()
+        before = vars(self).copy()
+        try:
+            interrupted = self._learn(X, callback)
+        except BaseException:
+            # what was learned before stays usable
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        if interrupted:
+            warnings.warn(
+                f"fit was interrupted after {self.n_epochs_} epochs; the imputer is usable, with "
+                "the best weights so far.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _learn(self, X: Any, callback: Callable[[Progress], None] | None) -> bool:
+        """Set all that is learned; say whether Ctrl-C cut the training short."""
         device = checks.torch_device(self.device)
         codec = Codec.fit(X, kinds=self.kinds)
         encoded = codec.encode(X)
         validate_data(self, named(X), reset=True, skip_check_array=True)
         self.schema_ = codec.schema
-        self.seed_ = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.seed_ = checks.seed("random_state", self.random_state)
         self._build(encoded.x.shape[0], 1 - encoded.m.mean(0))
         self.model_.to(device)
         x, m = self._tensors(encoded.x, encoded.m)
@@ -91,14 +113,7 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             each = self._posterior(0).set_probabilities(x, m).double().cpu().numpy()
         self.set_order_, self.set_sizes_ = align_sets(each)
-        if result.interrupted:
-            warnings.warn(
-                f"fit was interrupted after {self.n_epochs_} epochs; the imputer is usable, with the "
-                "best weights so far.",
-                UserWarning,
-                stacklevel=2,
-            )
-        return self
+        return result.interrupted
 
     def transform(self, X: Any) -> Any:
         """Fill each missing cell with its expected value (its most probable level).
@@ -114,7 +129,7 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         table
-            As X, without holes.
+            As X, without holes; in the container `set_output` asks for, if it does.
         """
         x, m = self._encode(X)
         filled = np.zeros(x.shape)
@@ -124,8 +139,10 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             with torch.no_grad():
                 features = posterior.expected_features(*self._tensors(x[holes], m[holes]))
                 point = self.model_.inputs.point(features).double().cpu().numpy()
-            filled[np.ix_(holes, layout.order)] = point
-        return Codec(self.schema_).fill(X, filled)
+            filled[np.ix_(holes, np.array(layout.order))] = point
+        table = self._codec(X).fill(X, filled)
+        container = _get_output_config("transform", self)["dense"]
+        return table if container == "default" else in_container(table, container, self.schema_)
 
     def sample(
         self, X: Any, n: int = 20, *, random_state: int | np.random.RandomState | None = None
@@ -148,11 +165,9 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         checks.whole_number("n", n, low=1)
         x, m = self._encode(X)
         holes = ~m.all(1)
-        layout, codec = self._layout(), Codec(self.schema_)
-        if random_state is None:
-            seed = self._seed(2)
-        else:
-            seed = int(check_random_state(random_state).randint(2**31 - 1))
+        layout, codec = self._layout(), self._codec(X)
+        given = random_state is not None
+        seed = checks.seed("random_state", random_state) if given else self._seed(2)
         drawn = np.zeros((int(holes.sum()), n, x.shape[1]), dtype=np.float32)
         if holes.any():
             with torch.no_grad():
@@ -181,7 +196,8 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_set(self, X: Any) -> NDArray[np.int64]:
         """The most probable pattern set of each row."""
-        return self.predict_set_proba(X).argmax(1)
+        best: NDArray[np.int64] = self.predict_set_proba(X).argmax(1)
+        return best
 
     def score_samples(self, X: Any) -> Floats:
         """A lower bound of log p(x_obs, m) of each row, in the table's units.
@@ -193,7 +209,8 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             bound, _ = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
         units = [KINDS[column.kind].log_jacobian(column) for column in self.schema_.modelled]
-        return bound.double().cpu().numpy() + m @ np.array(units)
+        total: Floats = bound.double().cpu().numpy() + m @ np.array(units)
+        return total
 
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
@@ -206,12 +223,6 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             _, size = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
         return size.double().cpu().numpy()
-
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the output columns: those of the input."""
-        check_is_fitted(self, "schema_")
-        del input_features
-        return np.array(self.schema_.names, dtype=object)
 
     def save(self, path: Any) -> None:
         """Write the fitted imputer to a safetensors file; `psmvae.load` reads it."""
@@ -257,8 +268,33 @@ class DeepImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _encode(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         self._check_fitted()
-        encoded = Codec(self.schema_).encode(X, unseen=self.unseen)
+        codec = self._codec(X)
+        self._warn_of_names(X)
+        encoded = codec.encode(X, unseen=self.unseen)
         return encoded.x, encoded.m
+
+    def _codec(self, X: Any) -> Codec:
+        """Finds the columns of X by name, or by position where the fitted table was an array."""
+        names, given = self.schema_.names, open_table(X).names
+        by_name = hasattr(self, "feature_names_in_") or names != array_names(len(given))
+        if by_name or set(names) == set(given):
+            return Codec(self.schema_)
+        return Codec(self.schema_.renamed(given))
+
+    def _warn_of_names(self, X: Any) -> None:
+        """Say, as scikit-learn does, when only one of X and the fitted table has column names."""
+        name = type(self).__name__
+        labels = getattr(X, "column_names", getattr(X, "columns", ()))
+        labelled = len(labels) > 0 and all(isinstance(label, str) for label in labels)
+        if labelled and not hasattr(self, "feature_names_in_"):
+            message = f"X has feature names, but {name} was fitted without feature names"
+        elif not labelled and hasattr(self, "feature_names_in_"):
+            message = (
+                f"X does not have valid feature names, but {name} was fitted with feature names"
+            )
+        else:
+            return
+        warnings.warn(message, UserWarning, stacklevel=4)
 
     def _tensors(self, x: NDArray[Any], m: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """To the model's column order and device, float32."""

@@ -1,5 +1,7 @@
 """Model files: safetensors with JSON metadata. Nothing is ever unpickled."""
 
+# ruff: noqa: SLF001 (this is the half of an imputer that deals with files)
+
 from __future__ import annotations
 
 import dataclasses
@@ -35,11 +37,13 @@ PARTS = {cls.__name__: cls for cls in (SelfMask, LatentMask, NoMask, Network)}
 def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
     """Write a fitted imputer; an existing file is replaced only when the new one is complete."""
     facts = describe(imputer)
+    imputer._check_parameters()
     parameters = {
         name: _to_json(name, value)
         for name, value in imputer.get_params(deep=False).items()
         if name not in ("random_state", "device")
     }
+    _check_unchanged(imputer)
     state = {name: value.contiguous() for name, value in imputer.model_.state_dict().items()}
     state["set_order"] = torch.as_tensor(imputer.set_order_)
     state["set_sizes"] = torch.as_tensor(imputer.set_sizes_)
@@ -104,23 +108,35 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
         with safe_open(str(path), framework="pt") as file:
             metadata = file.metadata() or {}
             document = _document(path, metadata)
-            state = {name: file.get_tensor(name) for name in file.keys()}
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(
             f"{str(path)!r} is not a psmvae model, or is cut short: {error}."
         ) from error
+    where = checks.torch_device(device)
     try:
-        return _restore(document, state, device)
-    except (KeyError, TypeError, RuntimeError, AttributeError) as error:
+        imputer = _restore(document, state)
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        RuntimeError,
+        AttributeError,
+    ) as error:
         raise ValueError(
             f"{str(path)!r} is a psmvae model whose contents do not fit together: {error}."
         ) from error
+    imputer.device = device
+    imputer.model_.to(where)
+    return imputer
 
 
 def describe(imputer: DeepImputer) -> dict[str, Any]:
     """Facts about a fitted imputer, ready for JSON."""
     imputer._check_fitted()
-    settings, training = imputer._settings(imputer.n_rows_, len(imputer.missing_rate_))
+    settings = imputer.model_.settings
+    _, training = imputer._settings(imputer.n_rows_, len(imputer.missing_rate_))
     rates = dict(
         zip((c.name for c in imputer.schema_.modelled), imputer.missing_rate_, strict=True)
     )
@@ -171,12 +187,26 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     return document
 
 
-def _restore(document: dict[str, Any], state: dict[str, torch.Tensor], device: str) -> DeepImputer:
-    where = checks.torch_device(device)
+def _check_unchanged(imputer: DeepImputer) -> None:
+    """Raise where the parameters no longer describe the fitted model: it could not be read back."""
+    fitted = imputer.model_.settings
+    now, _ = imputer._settings(imputer.n_rows_, len(imputer.missing_rate_))
+    names = [field.name for field in dataclasses.fields(fitted)]
+    changed = [name for name in names if getattr(now, name) != getattr(fitted, name)]
+    if changed:
+        told = ", ".join(f"{n} from {getattr(fitted, n)!r} to {getattr(now, n)!r}" for n in changed)
+        raise ValueError(
+            f"The parameters of the model were changed after fit ({told}): fit again or set them "
+            "back before saving."
+        )
+
+
+def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> DeepImputer:
     parameters = {name: _from_json(value) for name, value in document["parameters"].items()}
-    imputer = IMPUTERS[document["class"]](**parameters, device=device)
+    imputer = IMPUTERS[document["class"]](**parameters)
+    imputer._check_parameters()
     imputer.schema_ = Schema.from_json(document["schema"])
-    imputer.seed_ = document["seed"]
+    imputer.seed_ = checks.whole_number("seed", document["seed"], low=0)
     imputer.n_features_in_ = len(imputer.schema_.columns)
     if document["feature_names"]:
         imputer.feature_names_in_ = np.array(document["feature_names"], dtype=object)
@@ -184,7 +214,6 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor], device: s
     imputer.set_sizes_ = state.pop("set_sizes").numpy()
     imputer._build(document["n_rows"], state.pop("missing_rate").numpy())
     imputer.model_.load_state_dict(state)
-    imputer.model_.to(where)
     last = document["last"]
     imputer.history_ = [Progress(**last)] if last else []
     imputer.best_error_ = last["best_error"] if last else None

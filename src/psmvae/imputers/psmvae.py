@@ -210,6 +210,16 @@ class PSMVAEImputer(DeepImputer):
         checks.number("held_out", self.held_out, 0.0, 0.5)
         checks.number("learning_rate", self.learning_rate, 0.0, open_low=True)
         checks.choice("unseen", self.unseen, ("error", "missing"))
+        for name in ("weight_observed", "verbose"):
+            checks.yes_or_no(name, getattr(self, name))
+        if self.kinds is not None and not isinstance(self.kinds, Mapping):
+            raise TypeError(
+                f"kinds must map names of columns to their kinds, or be None, got {self.kinds!r}."
+            )
+        if isinstance(self.mask_model, type):
+            raise TypeError(
+                f"mask_model must be an object and not a class: {self.mask_model.__name__}(...)."
+            )
         mask_model(self.mask_model)
 
     def _settings(self, n_rows: int, n_columns: int) -> tuple[Settings, Training]:

@@ -24,7 +24,8 @@ def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
         task = bar.add_task("fitting", total=None)
 
         def show(progress: Progress) -> None:
-            error = "" if progress.held_out_error is None else f", error {progress.held_out_error:.3f}"
+            found = progress.held_out_error
+            error = "" if found is None else f", error {found:.3f}"
             bar.update(
                 task,
                 total=progress.max_epochs,

@@ -86,11 +86,13 @@ class NormalBlock(nn.Module):
         self.scale = scale
         if scale == "learned":
             self.log_scale = nn.Parameter(torch.zeros(n_members, 1, 1, 1, n_columns))
-        elif scale != "network":
+        elif isinstance(scale, float):
             self.register_buffer("log_scale", torch.tensor(math.log(scale)), persistent=False)
 
     def forward(self, outputs: Tensor) -> Normal:
         """The Normal that a network's outputs stand for."""
+        if isinstance(self.scale, float):
+            return Normal(outputs[..., 0], self.log_scale)
         log_scale = outputs[..., 1] if self.scale == "network" else self.log_scale
         # softplus keeps a gradient where a hard bound would kill it
         above = nn.functional.softplus(log_scale - MIN_LOG_SCALE)

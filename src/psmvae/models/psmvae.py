@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from psmvae.models.batch import Answer, Batch
 from psmvae.nn.columns import Cells, Columns, Layout, LogTilt
 from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, QXMis, Sizes
+from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior
 from psmvae.nn.mask import MaskModel, MaskModule, MaskShape
 from psmvae.nn.network import Network
@@ -71,14 +72,16 @@ class PSMVAE(nn.Module):
             self.inputs,
             names,
             missing_rate,
-            network,
+            network.light(),
         )
         self.p_m: MaskModule = settings.mask.build(shape, noise)
         n_in = n_features + (n_columns if self.p_m.as_input else 0)
         linear = LinearPosterior(settings.n_members, n_features, settings.n_latent)
-        self.q_r = QR(sizes, n_in, network, noise)
+        starts = network.linear and self.p_m.as_input and settings.n_sets > 1
+        classes = ClassPosterior(settings.n_members, settings.n_sets, n_columns)
+        self.q_r = QR(sizes, n_in, network, noise, classes if starts else None)
         self.q_z = QZ(sizes, n_in, network, noise, linear if network.linear else None)
-        self.q_x_mis = QXMis(sizes, n_in, layout, network, noise)
+        self.q_x_mis = QXMis(sizes, n_in, layout, network.light(), noise)
         self.p_r = PR(sizes)
         self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 1.0)
         self.p_x = PX(sizes, layout, network, noise, settings.scale)
@@ -101,7 +104,7 @@ class PSMVAE(nn.Module):
         features = self.inputs.features(batch.x)
         seen = self.inputs.spread(batch.visible)
         features = features * seen
-        log_q_r = self.q_r(self._input(features, batch.m), noise)
+        log_q_r = self.q_r(self._input(features, batch.m), batch.m, noise)
         return log_q_r, self.q_z(self._input(features, batch.visible), features, seen, noise)
 
     def answer(

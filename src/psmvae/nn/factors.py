@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from psmvae.kinds.numeric import LOG_2PI
 from psmvae.nn.columns import Cells, Columns, Layout
+from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior
 from psmvae.nn.network import MLP, Network
 from psmvae.nn.noise import Noise
@@ -107,15 +108,29 @@ class GaussianZ:
 
 
 class QR(nn.Module):
-    """q(r | x_obs, m): a softmax over sets."""
+    """q(r | x_obs, m): a softmax over sets, as a residual of the mask classes where there are."""
 
-    def __init__(self, sizes: Sizes, n_in: int, network: Network, noise: Noise) -> None:
+    def __init__(
+        self,
+        sizes: Sizes,
+        n_in: int,
+        network: Network,
+        noise: Noise,
+        classes: ClassPosterior | None,
+    ) -> None:
         super().__init__()
-        self.net = MLP(sizes.n_members, n_in, sizes.n_sets, network=network, noise=noise)
+        self.classes = classes
+        start = 0.0 if classes is not None else 1.0
+        self.net = MLP(
+            sizes.n_members, n_in, sizes.n_sets, network=network, noise=noise, start=start
+        )
 
-    def forward(self, inputs: Tensor, noise: Noise | None) -> Tensor:
+    def forward(self, inputs: Tensor, m: Tensor, noise: Noise | None) -> Tensor:
         """Log q(r), ``(member, row, set)``."""
-        return torch.log_softmax(self.net(inputs, noise), -1)
+        logits = self.net(inputs, noise)
+        if self.classes is not None:
+            logits = logits + self.classes(m)
+        return torch.log_softmax(logits, -1)
 
 
 class QZ(nn.Module):

@@ -24,9 +24,10 @@ class FactorAnalysis(NamedTuple):
 
 
 def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
-    """p(z | visible features): mean ``(member, row, k)`` and the Cholesky factor of the precision.
+    """p(z | visible features): its mean ``(member, row, k)`` and A with covariance A Aᵀ.
 
-    The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f.
+    The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f = L Lᵀ, so A = L⁻ᵀ, upper triangular. (Batches of
+    triangular solves are fast everywhere; torch's batched inverses are not, on a CPU.)
     """
     n_latent = fa.loading.shape[-1]
     weight = visible / fa.psi.unsqueeze(1)
@@ -35,7 +36,8 @@ def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, T
     precision = (weight @ outer).unflatten(-1, (n_latent, n_latent)) + eye
     pull = (weight * (f - fa.mean.unsqueeze(1))) @ fa.loading
     factor = torch.linalg.cholesky(precision)
-    return torch.cholesky_solve(pull.unsqueeze(-1), factor).squeeze(-1), factor
+    a = torch.linalg.solve_triangular(factor, eye.expand(factor.shape), upper=False).mT
+    return (a @ (a.mT @ pull.unsqueeze(-1))).squeeze(-1), a
 
 
 def fit_factor_analysis(
@@ -69,12 +71,11 @@ def fit_factor_analysis(
     # a feature seen nowhere has no equations of its own: leave its loadings at zero
     ridge = ridge + 1e-8 * torch.eye(n_latent + 1, dtype=f.dtype, device=f.device)
     for _ in range(max_iter):
-        mean_z, factor = posterior(fa, f, visible)
-        covariance = torch.cholesky_inverse(factor)
+        mean_z, a = posterior(fa, f, visible)
         one = torch.ones_like(mean_z[..., :1])
         z1 = torch.cat([mean_z, one], -1)
         second = z1.unsqueeze(-1) * z1.unsqueeze(-2)
-        second[..., :n_latent, :n_latent] += covariance
+        second[..., :n_latent, :n_latent] += a @ a.mT
         gram = (visible.transpose(1, 2) @ second.flatten(-2)).unflatten(-1, second.shape[-2:])
         cross = f.transpose(1, 2) @ z1
         solved = torch.linalg.solve(gram + ridge, cross.unsqueeze(-1)).squeeze(-1)
@@ -132,10 +133,5 @@ class LinearPosterior(nn.Module):
     def forward(self, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, A with covariance A Aᵀ, and log det A; rows ``(member, row, ...)``."""
         standard = (f - self.center.unsqueeze(1)) / self.spread.unsqueeze(1) * visible
-        mean, factor = posterior(
-            FactorAnalysis(self.mean, self.loading, self.psi), standard, visible
-        )
-        eye = torch.eye(mean.shape[-1], dtype=f.dtype, device=f.device).expand(factor.shape)
-        a = torch.linalg.solve_triangular(factor.transpose(-1, -2), eye, upper=True)
-        log_det = -factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return mean, a, log_det
+        mean, a = posterior(FactorAnalysis(self.mean, self.loading, self.psi), standard, visible)
+        return mean, a, a.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -14,7 +14,9 @@ where the module (an ``nn.Module``) has
 - ``forward(x, z, at)``, which gives log p(m_j missing | ·) and log p(m_j observed | ·) of the columns
   ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set, column,
   node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False. Both answers
-  are ``(member, row, draw, set, column[, node])``.
+  are ``(member, row, draw, set, column[, node])``;
+- optionally ``start(rate)``, called before training with the missing rate of each column in each set
+  that the masks suggest, ``(member, set, column)``.
 """
 
 from __future__ import annotations
@@ -124,13 +126,18 @@ class _LatentMask(nn.Module):
             n_sets=shape.n_sets,
             set_at="first",
         )
-        with torch.no_grad():
-            self.net.last.bias += log_odds(shape.missing_rate)
+        sets = (shape.n_members, 1, 1, shape.n_sets)
+        self.odds = nn.Parameter(log_odds(shape.missing_rate).expand(*sets, -1).clone())
+
+    @torch.no_grad()
+    def start(self, rate: Tensor) -> None:
+        """Each set at its own rates."""
+        self.odds.copy_(log_odds(rate)[:, None, None])
 
     def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Log sigmoid of the network's log odds."""
         del x
-        score = self.net(z)[..., at]
+        score = (self.net(z) + self.odds)[..., at]
         return logsigmoid(score), logsigmoid(-score)
 
 
@@ -204,6 +211,15 @@ class _SelfMask(nn.Module):
         self.weight = nn.Parameter(0.1 * noise.normal(*sets, shape.columns.n_features))
         chosen = [settings.columns is None or name in settings.columns for name in shape.names]
         self.register_buffer("active", torch.tensor(chosen, device=rate.device), persistent=False)
+
+    @torch.no_grad()
+    def start(self, rate: Tensor) -> None:
+        """Each set at its own rates, half way to the ceiling."""
+        rate = rate.clamp(MIN_RATE, 1 - MIN_RATE)[:, None, None]
+        ceiling = (1 + rate) / 2 if self.ceiling else torch.ones_like(rate)
+        self.bias.copy_(torch.logit(rate / ceiling))
+        if self.ceiling:
+            self.ceiling_odds.copy_(torch.logit(ceiling))
 
     def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Log c + log sigmoid(s), and log(1 − c sigmoid(s)), both without cancellation."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -57,6 +57,12 @@ class Network:
     def paper(cls) -> Network:
         """One hidden ReLU layer of 128, as in the paper."""
         return cls(width=128, depth=1, residual=False, dropout=0.0, linear=False)
+
+    def light(self) -> Network:
+        """A smaller network for the factors that only help training: q(x_mis) and p(m)."""
+        if not self.residual:
+            return self
+        return replace(self, width=min(self.width, 64), depth=1)
 
 
 class Linear(nn.Module):

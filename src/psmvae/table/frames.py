@@ -92,6 +92,17 @@ def quoted(names: Any, most: int = 10) -> str:
     return text if len(listed) <= most else f"{text} and {len(listed) - most} more"
 
 
+def array_names(n_columns: int) -> tuple[str, ...]:
+    """Names of the columns of an array, as scikit-learn numbers them.
+
+    Examples
+    --------
+    >>> array_names(2)
+    ('x0', 'x1')
+    """
+    return tuple(f"x{j}" for j in range(n_columns))
+
+
 def _as_frame(table: Any) -> Frame:
     # each library is imported only for a table that is its own
     if isinstance(table, nw.DataFrame):
@@ -124,6 +135,9 @@ def _as_frame(table: Any) -> Frame:
     if nw.dependencies.is_into_series(table):
         message = f"Expected 2D table, got the 1D {what}. Reshape your data: make it a table first"
         raise ValueError(message)
+    if hasattr(table, "__array__") and not hasattr(table, "columns"):
+        # anything that says how to become an array, but not another library's frame
+        return ArrayFrame(_as_array(np.asarray(table)))
     message = (
         "expected a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of "
         f"rows, got {what}"
@@ -169,7 +183,7 @@ class ArrayFrame:
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = array
         self.n_rows = array.shape[0]
-        self.names = tuple(f"x{j}" for j in range(array.shape[1]))
+        self.names = array_names(array.shape[1])
 
     def cells(self, position: int) -> Cells:
         """Return the cells of one column."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +54,11 @@ class Schema:
     def modelled(self) -> tuple[Column, ...]:
         """The columns with something observed: those of a model."""
         return tuple(column for column in self.columns if column.n_observed > 0)
+
+    def renamed(self, names: Iterable[str]) -> Schema:
+        """Return the same columns under other names."""
+        pairs = zip(self.columns, names, strict=True)
+        return Schema(tuple(replace(column, name=name) for column, name in pairs))
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dict that `json` can write; levels keep their type."""

@@ -19,7 +19,9 @@ from psmvae.nn.noise import Noise
 
 # Rows that measure the held-out error: enough for three digits, little next to an epoch.
 MAX_HELD_OUT_ROWS = 4096
-MAX_LINEAR_ROWS = 5000
+# Rows that the simple models a training starts from are fitted to.
+MAX_LINEAR_ROWS = 3000
+MAX_CLASS_ROWS = 20_000
 # An error counts as better when it falls by this share.
 MIN_GAIN = 1e-4
 
@@ -194,8 +196,14 @@ def ctrl_c_noted() -> Iterator[threading.Event]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def start_linear(model: PSMVAE, table: Table) -> None:
-    """Fit the factor analysis the model starts from, to what each member may see."""
+@torch.no_grad()
+def start_simple(model: PSMVAE, table: Table, m: Tensor, noise: Noise) -> None:
+    """Start from simple models fitted to the table: classes of masks, and factor analysis."""
+    if model.q_r.classes is not None:
+        classes = model.q_r.classes.start(m[:MAX_CLASS_ROWS], noise)
+        model.p_r.logits.copy_(classes.share.log().unsqueeze(1))
+        if hasattr(model.p_m, "start"):
+            model.p_m.start(classes.rate)
     if model.q_z.linear is None:
         return
     rows = slice(0, MAX_LINEAR_ROWS)
@@ -221,7 +229,7 @@ def train(
     n_members, n_latent = model.settings.n_members, model.settings.n_latent
     table = Table(x, m, n_members, settings.held_out, noise)
     measures = bool(table.held.flatten(1).any(1).all())
-    start_linear(model, table)
+    start_simple(model, table, m, noise)
     averager = Averager(model, settings.average)
     parameters = averager.parameters
     optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate)

@@ -1,0 +1,102 @@
+"""Latent class analysis of masks: sets r with p(m | r) = Π_j p(m_j | r), where sets start.
+
+The error on held-out cells stops training when x is learned, which may be long before sets would
+have formed from random weights. So they start as the classes the masks themselves show.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from psmvae.nn.noise import Noise
+
+# Prior counts of a column's rate in a class, and of a class: keep both off 0 and 1.
+RATE_COUNT = 0.5
+CLASS_COUNT = 1.0
+N_STARTS = 8
+MAX_ITER = 200
+
+
+class LatentClasses(NamedTuple):
+    """Share of each class ``(member, set)``, missing rate of its columns ``(member, set, column)``."""
+
+    share: Tensor
+    rate: Tensor
+
+
+def log_joint(classes: LatentClasses, m: Tensor) -> Tensor:
+    """Log p(r) p(m | r) for masks ``(member, row, column)``: ``(member, row, set)``."""
+    missing, observed = classes.rate.log(), torch.log1p(-classes.rate)
+    per_class = m @ observed.mT + (1 - m) @ missing.mT
+    return per_class + classes.share.log().unsqueeze(1)
+
+
+def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-6) -> LatentClasses:
+    """Classes of masks by EM, the best of several starts for each member.
+
+    Parameters
+    ----------
+    m : Tensor
+        Masks, 1 observed, ``(row, column)``, float64.
+    n_sets : int
+        Number of classes.
+    noise : Noise
+        Each start begins at the rates of a few random rows.
+    tol : float
+        Stops when no start's log-likelihood a row rises by more than this.
+    """
+    n_rows, n_columns = m.shape
+    overall = (1 - m).mean(0)
+    first = noise.uniform(N_STARTS, n_sets, n_rows).argmax(-1)
+    # a random row's mask drawn towards the overall rates: classes that differ, none of them certain
+    rate = 0.5 * (1 - m[first]) + 0.5 * overall
+    share = m.new_full((N_STARTS, n_sets), 1 / n_sets)
+    rows = m.expand(N_STARTS, -1, -1)
+
+    def within(rate: Tensor) -> Tensor:
+        return rate.clamp(1e-4, 1 - 1e-4)
+
+    classes = LatentClasses(share, within(rate))
+    previous = torch.full((N_STARTS,), -torch.inf, dtype=m.dtype, device=m.device)
+    for _ in range(MAX_ITER):
+        joint = log_joint(classes, rows)
+        total = torch.logsumexp(joint, -1)
+        likelihood = total.mean(1)
+        q = (joint - total.unsqueeze(-1)).exp()
+        count = q.sum(1)
+        missing = q.mT @ (1 - rows)
+        rate = (missing + RATE_COUNT * overall) / (count + RATE_COUNT).unsqueeze(-1)
+        share = (count + CLASS_COUNT) / (n_rows + CLASS_COUNT * n_sets)
+        classes = LatentClasses(share, within(rate))
+        if bool((likelihood - previous < tol).all()):
+            break
+        previous = likelihood
+    best = int(previous.argmax())
+    return LatentClasses(classes.share[best], classes.rate[best])
+
+
+class ClassPosterior(nn.Module):
+    """Log p(r | m) under the classes the sets started from, frozen, up to a constant."""
+
+    share: Tensor
+    rate: Tensor
+
+    def __init__(self, n_members: int, n_sets: int, n_columns: int) -> None:
+        super().__init__()
+        self.register_buffer("share", torch.full((n_members, n_sets), 1 / n_sets))
+        self.register_buffer("rate", torch.full((n_members, n_sets, n_columns), 0.5))
+
+    def start(self, m: Tensor, noise: Noise) -> LatentClasses:
+        """Fit to the masks ``(row, column)``, each member from starts of its own."""
+        n_members, n_sets = self.share.shape
+        fits = [fit_latent_classes(m.double(), n_sets, noise) for _ in range(n_members)]
+        self.share.copy_(torch.stack([fit.share for fit in fits]))
+        self.rate.copy_(torch.stack([fit.rate for fit in fits]))
+        return LatentClasses(self.share, self.rate)
+
+    def forward(self, m: Tensor) -> Tensor:
+        """Log p(r) p(m | r), ``(member, row, set)``."""
+        return log_joint(LatentClasses(self.share, self.rate), m)

@@ -1,0 +1,221 @@
+"""clone, Pipeline, ColumnTransformer, GridSearchCV, set_output."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from psmvae import Network, PSMVAEImputer, SelfMask
+
+
+class TestParameters:
+    def test_a_clone_has_the_same_parameters_and_gives_the_same_result(self, quick, numbers):
+        imputer = quick(SelfMask(["x1"]), network=Network(width=16), kinds={"x0": "real"})
+        twin = clone(imputer)
+        assert twin is not imputer
+        assert repr(twin) == repr(imputer)
+        assert twin.get_params() == imputer.get_params()
+        one, other = imputer.fit(numbers).transform(numbers), twin.fit(numbers).transform(numbers)
+        assert one.tobytes() == other.tobytes()
+
+    def test_a_clone_is_not_fitted(self, quick, numbers):
+        fitted = quick().fit(numbers)
+        assert not [name for name in vars(clone(fitted)) if name.endswith("_")]
+
+    def test_every_parameter_can_be_read_and_set(self):
+        imputer = PSMVAEImputer()
+        for name, value in PSMVAEImputer.paper("a").get_params().items():
+            assert imputer.set_params(**{name: value}) is imputer
+            assert imputer.get_params()[name] == value
+        with pytest.raises(ValueError, match="n_set "):
+            imputer.set_params(**{"n_set ": 3})
+
+    def test_fit_leaves_the_parameters_alone(self, quick, numbers):
+        state = np.random.RandomState(3)
+        imputer = quick(random_state=state, n_latent="auto")
+        before = imputer.get_params()
+        imputer.fit(numbers)
+        assert imputer.get_params() == before
+        assert imputer.random_state is state
+
+    def test_fit_transform_is_fit_then_transform(self, quick, numbers):
+        both = quick().fit_transform(numbers)
+        assert both.tobytes() == quick().fit(numbers).transform(numbers).tobytes()
+        assert quick().fit_transform(numbers, None).tobytes() == both.tobytes()
+
+
+class TestComposition:
+    def test_pipeline(self, quick, numbers):
+        target = np.arange(len(numbers), dtype=float)
+        pipeline = Pipeline(
+            [("scale", StandardScaler()), ("impute", quick()), ("model", LinearRegression())]
+        )
+        predicted = pipeline.fit(numbers, target).predict(numbers)
+        assert np.isfinite(predicted).all()
+        assert clone(pipeline).fit(numbers, target).predict(numbers).tolist() == predicted.tolist()
+
+    def test_a_pipeline_ends_in_an_imputer(self, quick, numbers):
+        pipeline = make_pipeline(StandardScaler(), quick()).fit(numbers)
+        assert np.isfinite(pipeline.transform(numbers)).all()
+        assert np.isfinite(pipeline.score(numbers))
+        assert pipeline.score_samples(numbers).shape == (len(numbers),)
+        names = pipeline.get_feature_names_out(["a", "b", "c", "d"])
+        assert names.tolist() == ["a", "b", "c", "d"]
+
+    @pytest.mark.parametrize("container", ["default", "pandas"])
+    def test_column_transformer(self, quick, mixed, container):
+        frame = pd.DataFrame(mixed)
+        frame["smoker"] = frame["smoker"].astype("boolean")
+        frame["id"] = [f"row {i}" for i in range(len(frame))]
+        parts = [
+            ("numbers", quick(), make_column_selector(dtype_include=np.number)),
+            ("words", make_pipeline(quick(), OneHotEncoder(sparse_output=False)), ["arm"]),
+        ]
+        split = ColumnTransformer(parts, remainder="drop").set_output(transform=container)
+        out = split.fit_transform(frame)
+        assert split.get_feature_names_out().tolist() == [
+            "numbers__weight",
+            "numbers__visits",
+            "words__arm_high",
+            "words__arm_low",
+            "words__arm_mid",
+        ]
+        assert out.shape == (len(frame), 5)
+        assert not pd.isna(np.asarray(out)).any()
+        assert isinstance(out, pd.DataFrame) == (container == "pandas")
+        assert split.transform(frame.iloc[3:4]).shape == (1, 5)
+
+    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "pyarrow"])
+    def test_grid_search_by_score(self, quick, mixed, numbers, library):
+        frames = {
+            "numpy": numbers,
+            "pandas": pd.DataFrame(mixed),
+            "polars": pl.DataFrame(mixed),
+            "pyarrow": pa.table(mixed),
+        }
+        search = GridSearchCV(quick(), {"n_sets": [1, 2]}, cv=2, error_score="raise")
+        search.fit(frames[library])
+        assert search.best_params_["n_sets"] in (1, 2)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert search.transform(frames[library]) is not None
+        assert search.score(frames[library]) == search.best_estimator_.score(frames[library])
+
+
+CONTAINERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.fixture(params=["numpy", "objects", "pandas", "polars", "pyarrow"])
+def table(request, mixed, numbers):
+    """One table in each container."""
+    if request.param == "numpy":
+        return numbers
+    if request.param == "objects":
+        return np.array(list(zip(*mixed.values(), strict=True)), dtype=object)
+    if request.param == "pandas":
+        frame = pd.DataFrame(mixed, index=range(100, 124))
+        return frame.astype({"arm": "category", "visits": "Int64", "smoker": "boolean"})
+    if request.param == "polars":
+        return pl.DataFrame(mixed).with_columns(pl.col("arm").cast(pl.Categorical))
+    return pa.table(mixed)
+
+
+def rows(table):
+    """The cells as a list of tuples."""
+    if isinstance(table, np.ndarray):
+        return [tuple(row) for row in table.tolist()]
+    if isinstance(table, pa.Table):
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    if isinstance(table, pd.DataFrame):
+        return list(zip(*(table[name].tolist() for name in table), strict=True))
+    return table.rows()
+
+
+class TestSetOutput:
+    @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+    def test_the_container_asked_for_holds_the_same_cells(self, quick, table, container):
+        plain = quick().fit(table)
+        wrapped = quick().set_output(transform=container).fit(table)
+        expected, out = plain.transform(table), wrapped.transform(table)
+        if container == "default":
+            assert type(out) is type(table)
+            assert rows(out) == rows(expected)
+            return
+        assert type(out) is CONTAINERS[container]
+        assert list(out.columns) == wrapped.get_feature_names_out().tolist()
+        assert rows(out) == rows(expected)
+        assert type(wrapped.set_output(transform="default").transform(table)) is type(table)
+
+    @pytest.mark.parametrize("container", ["pandas", "polars"])
+    def test_every_column_has_a_type_of_its_own(self, quick, table, container):
+        out = quick().set_output(transform=container).fit_transform(table)
+        assert not [dtype for dtype in map(str, out.dtypes) if dtype.lower() == "object"]
+        if isinstance(table, pd.DataFrame) and container == "pandas":
+            assert out.dtypes.to_dict() == table.dtypes.to_dict()
+            assert out.index.equals(table.index)
+
+    @pytest.mark.parametrize("container", ["pandas", "polars"])
+    def test_columns_in_another_order_keep_their_own_values(self, quick, mixed, container):
+        names = list(mixed)[::-1]
+        turned = {name: mixed[name] for name in names}
+        for make in (pd.DataFrame, pl.DataFrame, pa.table):
+            imputer = quick().set_output(transform=container).fit(make(mixed))
+            one, other = imputer.transform(make(mixed)), imputer.transform(make(turned))
+            assert list(one.columns) == list(other.columns) == list(mixed)
+            assert rows(one) == rows(other)
+
+    def test_the_global_setting(self, quick, numbers):
+        imputer = quick().fit(numbers)
+        with config_context(transform_output="polars"):
+            assert isinstance(imputer.transform(numbers), pl.DataFrame)
+        assert isinstance(imputer.transform(numbers), np.ndarray)
+
+    def test_an_unknown_container_is_refused(self, quick):
+        with pytest.raises(ValueError, match="output config must be in"):
+            quick().set_output(transform="excel").fit_transform(np.array([[1.0], [np.nan]]))
+
+
+class TestNames:
+    def test_names_out_are_the_names_in(self, quick, mixed):
+        imputer = quick().fit(pl.DataFrame(mixed))
+        assert imputer.feature_names_in_.tolist() == list(mixed)
+        assert imputer.get_feature_names_out().tolist() == list(mixed)
+        assert imputer.n_features_in_ == len(mixed)
+
+    def test_an_array_has_numbered_names(self, quick, numbers):
+        imputer = quick().fit(numbers)
+        assert not hasattr(imputer, "feature_names_in_")
+        assert imputer.get_feature_names_out().tolist() == ["x0", "x1", "x2", "x3"]
+
+    def test_fitted_on_a_frame_and_given_an_array(self, quick, numbers):
+        frame = pd.DataFrame(numbers, columns=list("abcd"))
+        imputer = quick().fit(frame)
+        with pytest.warns(UserWarning, match="X does not have valid feature names") as caught:
+            out = imputer.transform(numbers)
+        assert len(caught) == 1
+        assert out.tobytes() == imputer.transform(frame).to_numpy().tobytes()
+
+    def test_fitted_on_an_array_and_given_a_frame(self, quick, numbers):
+        frame = pd.DataFrame(numbers, columns=list("abcd"))
+        imputer = quick().fit(numbers)
+        with pytest.warns(UserWarning, match="X has feature names, but") as caught:
+            out = imputer.transform(frame)
+        assert len(caught) == 1
+        assert list(out.columns) == list("abcd")
+        assert out.to_numpy().tobytes() == imputer.transform(numbers).tobytes()
+        with pytest.warns(UserWarning, match="X has feature names, but"):
+            assert len(imputer.sample(frame, n=2)) == 2
+
+    def test_labels_that_are_numbers_are_no_names(self, quick, numbers):
+        frame = pd.DataFrame(numbers)
+        expected = quick().fit(numbers).transform(numbers)
+        assert quick().fit(frame).transform(frame).to_numpy().tobytes() == expected.tobytes()
+        assert quick().fit(frame).transform(numbers).tobytes() == expected.tobytes()
+        assert quick().fit(numbers).transform(frame).to_numpy().tobytes() == expected.tobytes()

@@ -1,0 +1,56 @@
+"""Small models with known parameters, in float64."""
+
+from __future__ import annotations
+
+import torch
+
+from psmvae.kinds import Column
+from psmvae.models.psmvae import PSMVAE, Settings
+from psmvae.nn.columns import Layout
+from psmvae.nn.mask import mask_model
+from psmvae.nn.network import Network
+from psmvae.nn.noise import Noise
+
+PLAIN = Network(width=8, depth=1, residual=False, linear=False)
+RESIDUAL = Network(width=8, depth=2, residual=True, linear=True)
+
+
+def real_columns(n):
+    return [Column(f"x{j}", "real", "Float64", 10) for j in range(n)]
+
+
+def mixed_columns():
+    """Three kinds, not in the model's order."""
+    return [
+        Column("colour", "categorical", "String", 10, levels=("a", "b", "c")),
+        Column("height", "real", "Float64", 10),
+        Column("smoker", "binary", "String", 10, levels=("no", "yes")),
+        Column("visits", "integer", "Int64", 10, center=2.0, scale=1.5),
+    ]
+
+
+def make(columns, *, mask="latent", n_sets=3, n_latent=2, network=PLAIN, scale=None, pi=0.5,
+         n_members=2, missing_rate=0.3, seed=0):
+    layout = Layout.of(columns)
+    settings = Settings(n_members, n_sets, n_latent, network, mask_model(mask), scale, pi)
+    rate = torch.full((len(columns),), missing_rate)
+    return PSMVAE(layout, settings, rate, Noise(seed)).double()
+
+
+def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1):
+    """A PSMVAE that is exactly x = mean + loading z + noise, with the exact q(z | x_obs).
+
+    ``loading`` is ``(column, latent)``; no psi may be at the floor of the scale.
+    """
+    loading, mean, psi = (torch.as_tensor(v, dtype=torch.float64) for v in (loading, mean, psi))
+    n_columns, n_latent = loading.shape
+    model = make(
+        real_columns(n_columns), mask=mask, n_sets=n_sets, n_latent=n_latent, network=RESIDUAL,
+        n_members=1,
+    )
+    with torch.no_grad():
+        model.p_z.mean.zero_()
+        model.p_x.start_linear(mean[None], loading.T[None], psi.sqrt()[None])
+        for name, value in (("mean", mean), ("loading", loading), ("psi", psi)):
+            getattr(model.q_z.linear, name).copy_(value[None])
+    return model

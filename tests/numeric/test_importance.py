@@ -1,0 +1,137 @@
+"""Importance sampling where the truth is known: a linear-Gaussian model."""
+
+import pytest
+import torch
+from numeric.helpers import linear_gaussian
+from torch.distributions import MultivariateNormal
+
+from psmvae.inference import importance
+from psmvae.inference.posterior import Posterior
+from psmvae.models.batch import Batch
+
+LOADING = torch.tensor([[1.0, 0.2], [0.5, -0.4], [0.0, 0.9], [0.7, 0.6]]).double()
+MEAN = torch.tensor([0.1, -0.2, 0.3, 0.0]).double()
+PSI = torch.tensor([0.2, 0.3, 0.4, 0.25]).double()
+X = torch.tensor([[0.8, 0.0, -1.0, 0.4], [1.5, -0.6, 0.2, 0.0], [0.0, 0.0, 0.0, 0.0]]).double()
+M = torch.tensor([[1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 0]]).double()
+
+
+def truth():
+    """Exact conditional means of the missing cells and log-likelihoods of the observed ones."""
+    total = LOADING @ LOADING.T + torch.diag(PSI)
+    means, likelihoods = MEAN.repeat(3, 1), torch.zeros(3).double()
+    for i in range(3):
+        o = M[i].bool()
+        if bool(o.any()):
+            gain = total[:, o] @ torch.linalg.inv(total[o][:, o])
+            means[i] = MEAN + gain @ (X[i, o] - MEAN[o])
+            likelihoods[i] = MultivariateNormal(MEAN[o], total[o][:, o]).log_prob(X[i, o])
+    return means, likelihoods
+
+
+def wrong_q(n_sets=1):
+    """The exact model with a q(z) that is shifted and too wide."""
+    model = linear_gaussian(LOADING, MEAN, PSI, n_sets=n_sets)
+    with torch.no_grad():
+        model.q_z.net.last.bias += torch.tensor([0.4, -0.3, 0.3, 0.3]).double()
+    return model
+
+
+def posterior(model, n_draws, seed=0):
+    return Posterior(model, n_draws, seed)
+
+
+def noise_double(monkeypatch):
+    """Draws in float64, so that nothing but the draws themselves limits the precision."""
+    original = torch.randn
+
+    def randn(*args, **kwargs):
+        return original(*args, **{**kwargs, "dtype": torch.float64})
+
+    monkeypatch.setattr(torch, "randn", randn)
+
+
+@torch.no_grad()
+def test_with_the_exact_posterior_one_draw_gives_the_exact_log_likelihood(monkeypatch):
+    noise_double(monkeypatch)
+    bound, size = posterior(linear_gaussian(LOADING, MEAN, PSI), 1).diagnostics(X, M)
+    torch.testing.assert_close(bound, truth()[1])
+    torch.testing.assert_close(size, torch.ones(3).double())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("n_sets", [1, 3])
+def test_imputation_converges_to_the_conditional_mean(monkeypatch, n_sets):
+    noise_double(monkeypatch)
+    model = wrong_q(n_sets)
+    means, _ = truth()
+    errors = []
+    for n_draws in (10, 1000, 100_000):
+        found = posterior(model, n_draws).expected_features(X, M)
+        errors.append(float(((found - means) * (1 - M)).abs().max()))
+    assert errors[2] < 0.01
+    assert errors[2] < errors[0]
+
+
+@torch.no_grad()
+def test_the_bound_tightens_with_draws_and_stays_below(monkeypatch):
+    noise_double(monkeypatch)
+    model = wrong_q()
+    _, likelihood = truth()
+    means = []
+    for n_draws in (1, 4, 16, 256):
+        runs = [posterior(model, n_draws, seed).diagnostics(X, M)[0] for seed in range(300)]
+        means.append(torch.stack(runs).mean(0))
+    for looser, tighter in zip(means, means[1:], strict=False):
+        assert bool((looser < tighter + 1e-3).all())
+    assert bool((means[-1] < likelihood + 0.01).all())
+    torch.testing.assert_close(means[-1], likelihood, atol=0.02, rtol=0)
+    assert bool((means[0] < likelihood - 0.1).all())
+
+
+@torch.no_grad()
+def test_draws_have_the_conditional_mean_and_covariance(monkeypatch):
+    noise_double(monkeypatch)
+    rows = 4000
+    draws = posterior(wrong_q(), 200).sample(X[2:].expand(rows, -1), M[2:].expand(rows, -1), 2)
+    flat = draws.reshape(-1, 4)
+    total = LOADING @ LOADING.T + torch.diag(PSI)
+    torch.testing.assert_close(flat.mean(0), MEAN, atol=0.06, rtol=0)
+    torch.testing.assert_close(torch.cov(flat.T), total, atol=0.1, rtol=0)
+
+
+def answer_of(log_w):
+    """Weights as they leave a model, for tests of what is made of them."""
+    return log_w.double().reshape(1, 1, *log_w.shape)
+
+
+def test_effective_sample_size_of_equal_and_of_one_weight():
+    equal = importance.effective_sample_size(answer_of(torch.zeros(8, 3)))
+    one = torch.full((8, 3), -1e3)
+    one[2] = 0.0
+    assert float(equal) == pytest.approx(8)
+    assert float(importance.effective_sample_size(answer_of(one))) == pytest.approx(1)
+
+
+def test_resampling_follows_the_weights():
+    log_w = answer_of(torch.log(torch.tensor([[0.1, 0.2], [0.3, 0.4]])))
+    uniform = torch.rand(1, 1, 40_000, generator=torch.Generator().manual_seed(0)).double()
+    draw, set_ = importance.resample(log_w, uniform)
+    share = torch.bincount((2 * draw + set_).flatten(), minlength=4) / 40_000
+    torch.testing.assert_close(share, torch.tensor([0.1, 0.2, 0.3, 0.4]), atol=0.01, rtol=0)
+
+
+def test_weights_are_the_ones_that_target_the_posterior():
+    """The weight is the joint of everything observed over q(z): spelled out term by term."""
+    model = wrong_q(n_sets=2)
+    batch = Batch.of(X[None], M[None])
+    epsilon = torch.randn(1, 3, 4, 2, 2, generator=torch.Generator().manual_seed(0)).double()
+    answer = model.answer(batch, epsilon)
+    expected = (
+        answer.log_p_x_obs
+        + answer.log_p_m
+        + answer.log_p_z
+        + torch.log_softmax(model.p_r.logits, -1)[:, :, None]
+        - answer.log_q_z
+    )
+    torch.testing.assert_close(importance.log_weights(answer), expected)
