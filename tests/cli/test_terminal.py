@@ -88,8 +88,7 @@ def test_quiet_is_quiet_in_a_terminal_too(in_terminal, big, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "number"),
-    [("impute", signal.SIGINT), ("fit", signal.SIGINT), ("fit", signal.SIGTERM)],
+    ("command", "number"), [("impute", signal.SIGINT), ("fit", signal.SIGTERM)]
 )
 def test_an_interrupt_while_fitting_fails_and_leaves_nothing(
     in_terminal, big, tmp_path, command, number

@@ -1,11 +1,21 @@
 """Small tables and quick imputers for the contract every imputer keeps."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from psmvae import PSMVAEImputer
 
 QUICK = {"max_epochs": 2, "n_draws": 5, "n_sets": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _short_warm_up():
+    """A mask that depends on x is trained alone at first, for longer than these tests last."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("psmvae.training.loop.WARM_STEPS", 3, raising=False)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +54,14 @@ def mixed():
         for i in range(3 + j, n, 4):
             columns[name][i] = None
     return columns
+
+
+@pytest.fixture(scope="session")
+def fitted(quick, numbers):
+    """An imputer fitted to the array, made once for each setting: not to be changed."""
+
+    @cache
+    def fit(mask_model="latent", **parameters):
+        return quick(mask_model, **parameters).fit(numbers)
+
+    return fit

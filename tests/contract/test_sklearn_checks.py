@@ -5,12 +5,9 @@ from sklearn.base import clone
 from sklearn.utils import estimator_checks as sk
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from psmvae import PSMVAEImputer, SelfMask
+from psmvae import PSMVAEImputer
 
-ESTIMATORS = [
-    PSMVAEImputer(max_epochs=2, n_draws=5, n_sets=2, random_state=0),
-    PSMVAEImputer(SelfMask(), max_epochs=2, n_draws=5, n_sets=2, n_members=2, random_state=0),
-]
+ESTIMATOR = PSMVAEImputer(max_epochs=2, n_draws=5, n_sets=2, batch_size=16, random_state=0)
 
 # Every check that fails on purpose, and why.
 EXPECTED_FAILED_CHECKS = {
@@ -18,10 +15,15 @@ EXPECTED_FAILED_CHECKS = {
     # here, so the order can be repaired without doubt; test_bad_input.py holds the rest of this
     # check (names that are new or gone are refused).
     "check_dataframe_column_names_consistency": "the order of columns is repaired by name",
+    # Fitted on an array and given a frame, these take what comes without set_output for an array
+    # and look for x0, x1, ... in it. A frame comes back as a frame here, under its own names.
+    # test_sklearn_tools.py holds the rest of them.
+    "check_set_output_transform_pandas": "a frame comes back as a frame without set_output too",
+    "check_global_output_transform_pandas": "a frame comes back as a frame without set_output too",
 }
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)
+@parametrize_with_checks([ESTIMATOR], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)
 def test_estimator(estimator, check):
     check(estimator)
 
@@ -40,11 +42,12 @@ MORE = [
 ]
 
 
-# these checks fit on a frame and transform an array, which is told about as it should be
+# these checks fit on a frame and transform an array and the reverse, which is warned of
+@pytest.mark.filterwarnings("ignore:X has feature names, but")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("check", MORE, ids=lambda check: check.__name__)
 def test_transformer(check, request):
     name = check.__name__
     if name in EXPECTED_FAILED_CHECKS:
         request.applymarker(pytest.mark.xfail(reason=EXPECTED_FAILED_CHECKS[name], strict=True))
-    check(PSMVAEImputer.__name__, clone(ESTIMATORS[0]))
+    check(PSMVAEImputer.__name__, clone(ESTIMATOR))

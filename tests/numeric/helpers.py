@@ -29,8 +29,19 @@ def mixed_columns():
     ]
 
 
-def make(columns, *, mask="latent", n_sets=3, n_latent=2, network=PLAIN, scale=None, pi=0.5,
-         n_members=2, missing_rate=0.3, seed=0):
+def make(
+    columns,
+    *,
+    mask="latent",
+    n_sets=3,
+    n_latent=2,
+    network=PLAIN,
+    scale=None,
+    pi=0.5,
+    n_members=2,
+    missing_rate=0.3,
+    seed=0,
+):
     layout = Layout.of(columns)
     settings = Settings(n_members, n_sets, n_latent, network, mask_model(mask), scale, pi)
     rate = torch.full((len(columns),), missing_rate)
@@ -45,7 +56,11 @@ def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1):
     loading, mean, psi = (torch.as_tensor(v, dtype=torch.float64) for v in (loading, mean, psi))
     n_columns, n_latent = loading.shape
     model = make(
-        real_columns(n_columns), mask=mask, n_sets=n_sets, n_latent=n_latent, network=RESIDUAL,
+        real_columns(n_columns),
+        mask=mask,
+        n_sets=n_sets,
+        n_latent=n_latent,
+        network=RESIDUAL,
         n_members=1,
     )
     with torch.no_grad():

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from numeric.helpers import RESIDUAL, linear_gaussian, make, mixed_columns
 
+from numeric.helpers import RESIDUAL, linear_gaussian, make, mixed_columns
 from psmvae.models.batch import Batch
 from psmvae.nn.linear_gaussian import FactorAnalysis, fit_factor_analysis, posterior
 
@@ -46,9 +46,7 @@ def test_q_z_density_and_kl_are_torch_distributions(network):
                 )
                 torch.testing.assert_close(log_q[e, i, :, r], q.log_prob(z[e, i, :, r]))
                 torch.testing.assert_close(log_p[e, i, :, r], p.log_prob(z[e, i, :, r]))
-                torch.testing.assert_close(
-                    kl[e, i, r], torch.distributions.kl_divergence(q, p)
-                )
+                torch.testing.assert_close(kl[e, i, r], torch.distributions.kl_divergence(q, p))
 
 
 def test_linear_posterior_is_gaussian_conditioning():

@@ -1,10 +1,12 @@
 """Importance sampling where the truth is known: a linear-Gaussian model."""
 
+import itertools
+
 import pytest
 import torch
-from numeric.helpers import linear_gaussian
 from torch.distributions import MultivariateNormal
 
+from numeric.helpers import linear_gaussian
 from psmvae.inference import importance
 from psmvae.inference.posterior import Posterior
 from psmvae.models.batch import Batch
@@ -82,7 +84,7 @@ def test_the_bound_tightens_with_draws_and_stays_below(monkeypatch):
     for n_draws in (1, 4, 16, 256):
         runs = [posterior(model, n_draws, seed).diagnostics(X, M)[0] for seed in range(300)]
         means.append(torch.stack(runs).mean(0))
-    for looser, tighter in zip(means, means[1:], strict=False):
+    for looser, tighter in itertools.pairwise(means):
         assert bool((looser < tighter + 1e-3).all())
     assert bool((means[-1] < likelihood + 0.01).all())
     torch.testing.assert_close(means[-1], likelihood, atol=0.02, rtol=0)

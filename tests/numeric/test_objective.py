@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from numeric.helpers import PLAIN, RESIDUAL, make, mixed_columns
 from torch.distributions import Categorical, Normal, kl_divergence
 
+from numeric.helpers import PLAIN, RESIDUAL, make, mixed_columns
 from psmvae.inference.objective import elbo
 from psmvae.models.batch import Batch
 from psmvae.nn.mask import SelfMask
@@ -24,8 +24,13 @@ def rows(n_members, n_rows, seed=0):
     """Model order of `mixed_columns`: height, visits (normal), smoker (2), colour (3)."""
     rng = np.random.default_rng(seed)
     x = np.stack(
-        [rng.normal(size=n_rows), rng.normal(size=n_rows), rng.integers(0, 2, n_rows),
-         rng.integers(0, 3, n_rows)], 1,
+        [
+            rng.normal(size=n_rows),
+            rng.normal(size=n_rows),
+            rng.integers(0, 2, n_rows),
+            rng.integers(0, 3, n_rows),
+        ],
+        1,
     )
     m = rng.random((n_rows, 4)) < 0.6
     x, m = torch.tensor(x, dtype=torch.float64), torch.tensor(m, dtype=torch.float64)

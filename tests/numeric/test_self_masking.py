@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from numeric.helpers import linear_gaussian
 from scipy import integrate, stats
 from torch.nn.functional import logsigmoid
 
+from numeric.helpers import linear_gaussian
 from psmvae.inference.posterior import Posterior
 from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.mask import SelfMask
@@ -112,9 +112,7 @@ def test_a_plain_logistic_has_no_ceiling():
 
 
 def test_columns_that_are_not_named_do_not_depend_on_their_value():
-    built = linear_gaussian(
-        [[0.5], [0.5]], [0.0, 0.0], [0.5, 0.5], mask=SelfMask(columns=["x1"])
-    )
+    built = linear_gaussian([[0.5], [0.5]], [0.0, 0.0], [0.5, 0.5], mask=SelfMask(columns=["x1"]))
     with torch.no_grad():
         built.p_m.weight.fill_(2.0)
     x = torch.tensor([[0.0, 3.0], [0.0, 3.0]]).double().reshape(1, 1, 1, 1, 2, 2)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from psmvae.cli.paths import check_input, check_model_output, check_table_output
 from psmvae.cli.terminal import UsageError
+from psmvae.demo.files import sets_table
 from psmvae.table.io import atomic_path, keep_text, read_table, read_text, write_table
 from psmvae.table.paths import SEPARATORS, extension
 
@@ -96,13 +97,7 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     imputer = _fitted(table, source, terminal)
     with terminal.working("Assigning sets"):
         chosen, proba = imputer.predict_set(table), imputer.predict_set_proba(table)
-    result = pa.table(
-        {
-            "row": np.arange(1, table.num_rows + 1),
-            "set": chosen,
-            **{f"probability_{r}": proba[:, r] for r in range(proba.shape[1])},
-        }
-    )
+    result = sets_table(chosen, proba)
     write_table(result, files.output, force=files.force, inputs=[files.table])
     counts = np.bincount(chosen, minlength=proba.shape[1])
     sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
@@ -135,8 +130,9 @@ def _fitted(table: Any, source: ModelSource, terminal: Terminal) -> PSMVAEImpute
     if source.file is not None:
         from psmvae.imputers import load
 
-        imputer = load(source.file)
-        return imputer.set_params(device=source.run.device, **source.run.parameters())
+        imputer: PSMVAEImputer = load(source.file, device=source.run.device)
+        imputer.set_params(**source.run.parameters())
+        return imputer
     source.options.check_columns(table.column_names)
     imputer = source.options.imputer(source.run)
     with terminal.training() as callback:

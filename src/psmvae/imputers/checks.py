@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.utils import check_random_state
+from torch import nn
 
 
 def whole_number(name: str, value: Any, *, low: int) -> int:
@@ -64,6 +65,18 @@ def seed(name: str, value: Any) -> int:
             f"{name} must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got "
             f"{value!r}."
         ) from error
+
+
+def mask_module(module: object, n_members: int) -> None:
+    """What a user's mask model built: a module each of whose parameters has members first."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"mask_model must build a torch.nn.Module, got {type(module).__name__}.")
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad and parameter.shape[:1] != (n_members,):
+            raise ValueError(
+                f"mask_model has a parameter {name} of shape {tuple(parameter.shape)}; the first "
+                f"axis of each must be the members, here {n_members}."
+            )
 
 
 def torch_device(value: Any) -> torch.device:

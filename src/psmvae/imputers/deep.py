@@ -252,6 +252,7 @@ class DeepImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.missing_rate_ = np.asarray(missing_rate, dtype=np.float64)
         rate = torch.tensor(self.missing_rate_[list(layout.order)], dtype=torch.float32)
         self.model_ = PSMVAE(layout, settings, rate, Noise(self._seed(0)))
+        checks.mask_module(self.model_.p_m, settings.n_members)
 
     def _seed(self, purpose: int) -> int:
         """Seeds for different purposes, from the one drawn at fit."""
@@ -268,9 +269,8 @@ class DeepImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     def _encode(self, X: Any) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         self._check_fitted()
-        codec = self._codec(X)
+        encoded = self._codec(X).encode(X, unseen=self.unseen)
         self._warn_of_names(X)
-        encoded = codec.encode(X, unseen=self.unseen)
         return encoded.x, encoded.m
 
     def _codec(self, X: Any) -> Codec:

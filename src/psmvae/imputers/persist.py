@@ -44,7 +44,7 @@ def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
         if name not in ("random_state", "device")
     }
     _check_unchanged(imputer)
-    state = {name: value.contiguous() for name, value in imputer.model_.state_dict().items()}
+    state = dict(imputer.model_.state_dict())
     state["set_order"] = torch.as_tensor(imputer.set_order_)
     state["set_sizes"] = torch.as_tensor(imputer.set_sizes_)
     state["missing_rate"] = torch.as_tensor(imputer.missing_rate_)
@@ -65,7 +65,8 @@ def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
         "document": json.dumps(document),
     }
     with atomic_path(path) as temporary:
-        save_file({k: v.cpu() for k, v in state.items()}, str(temporary), metadata=metadata)
+        tensors = {name: value.cpu().contiguous() for name, value in state.items()}
+        save_file(tensors, str(temporary), metadata=metadata)
 
 
 def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
@@ -159,7 +160,7 @@ def describe(imputer: DeepImputer) -> dict[str, Any]:
         "set_sizes": [round(float(size), 4) for size in imputer.set_sizes_],
         "n_latent": settings.n_latent,
         "n_members": settings.n_members,
-        "n_draws": imputer.n_draws,
+        "n_draws": int(imputer.n_draws),
         "network": dataclasses.asdict(settings.network),
         "training": dataclasses.asdict(training),
         "n_epochs": imputer.n_epochs_,

@@ -54,8 +54,9 @@ class PSMVAEImputer(DeepImputer):
         The networks' architecture; "auto" sizes it to the table.
     scale : float or "learned", default="learned"
         Standard deviation of numeric likelihoods on standardised data.
-    beta : float, default=1.0
-        Weight of the KL terms.
+    beta : float, default=0.5
+        Weight of the KL terms of z and r; 1 trains the evidence bound itself. Less lets z say more
+        and lowers the error; the width of draws is corrected on held-out cells either way.
     hide : float, default=0.5
         Observed cells are hidden from the encoder while training, a share of each row drawn from
         U(0, hide).
@@ -125,7 +126,7 @@ class PSMVAEImputer(DeepImputer):
         unseen: Literal["error", "missing"] = "error",
         network: Network | Literal["auto"] = "auto",
         scale: float | Literal["learned"] = "learned",
-        beta: float = 1.0,
+        beta: float = 0.5,
         hide: float = 0.5,
         weight_observed: bool = False,
         max_epochs: int | Literal["auto"] = "auto",
@@ -184,6 +185,7 @@ class PSMVAEImputer(DeepImputer):
             "n_draws": 10_000,
             "network": Network.paper(),
             "scale": 0.5,
+            "beta": 1.0,
             "hide": 0.0,
             "weight_observed": True,
             "max_epochs": 1000,
@@ -224,23 +226,24 @@ class PSMVAEImputer(DeepImputer):
 
     def _settings(self, n_rows: int, n_columns: int) -> tuple[Settings, Training]:
         """What the parameters come to for a table of this size."""
-        batch_size = sizing.batch_size_for(n_rows) if self.batch_size == "auto" else self.batch_size
+        size, latent, epochs = self.batch_size, self.n_latent, self.max_epochs
+        batch_size = sizing.batch_size_for(n_rows) if size == "auto" else int(size)
+        most_epochs = sizing.max_epochs_for(n_rows, batch_size) if epochs == "auto" else int(epochs)
         model = Settings(
-            n_members=self.n_members,
-            n_sets=self.n_sets,
-            n_latent=sizing.n_latent_for(n_columns) if self.n_latent == "auto" else self.n_latent,
+            n_members=int(self.n_members),
+            n_sets=int(self.n_sets),
+            n_latent=sizing.n_latent_for(n_columns) if latent == "auto" else int(latent),
             network=sizing.network_for(n_rows) if self.network == "auto" else self.network,
             mask=mask_model(self.mask_model),
             scale=None if self.scale == "learned" else float(self.scale),
             pi="rate" if self.pi == "rate" else float(self.pi),
         )
-        epochs = self.max_epochs
         training = Training(
-            max_epochs=sizing.max_epochs_for(n_rows, batch_size) if epochs == "auto" else epochs,
+            max_epochs=most_epochs,
             batch_size=batch_size,
             learning_rate=float(self.learning_rate),
             held_out=float(self.held_out),
-            patience=self.patience,
+            patience=int(self.patience),
             hide=float(self.hide),
             beta=float(self.beta),
             average=AVERAGE if self.held_out > 0 else 0.0,

@@ -4,8 +4,8 @@ With sets enumerated and z drawn from q(z | r, ·), the weight of draw l and set
 
 .. math:: w_{lr} = p(x_{obs}|z_l,r)\, p(m|\cdot)\, p(z_l|r)\, p(r) / q(z_l|r,\cdot),
 
-which targets p(z, r | x_obs, m). The weight printed in the paper has p(x_mis | z, r) in place of the
-first two factors and does not.
+which targets p(z, r | x_obs, m). The weight printed in the paper has p(x_mis | z, r) in place of
+the first two factors and does not.
 """
 
 from __future__ import annotations

@@ -77,26 +77,14 @@ class Posterior:
     def sample(self, x: Tensor, m: Tensor, n: int) -> Tensor:
         """``n`` joint draws of the missing cells, ``(row, draw, column)``.
 
-        Sampling-importance-resampling of (z, r), each row with noise of its own; then x_mis from its
-        likelihood. Draws are dealt out to the members in turn.
+        Sampling-importance-resampling of (z, r), each row with noise of its own; then x_mis from
+        its likelihood. Draws are dealt out to the members in turn.
         """
         noise = Noise(self.seed, x.device)
-        n_members = self.model.settings.n_members
-        per_member = -(-n // n_members)
+        per_member = -(-n // self.model.settings.n_members)
         parts = []
         for batch in self._chunks(x, m, self.n_draws):
-            n_rows = batch.x.shape[1]
-            shape = (n_members, n_rows, self.n_draws, self.model.settings.n_sets)
-            answer = self.model.answer(
-                batch, noise.normal(*shape, self.model.settings.n_latent)
-            )
-            uniform = noise.uniform(n_members, n_rows, per_member)
-            draw, set_ = resample(log_weights(answer), uniform)
-            z = _pick(answer.z, draw, set_)
-            cells = noise.uniform(n_members, n_rows, per_member, 1, x.shape[-1])
-            z_sets = z.unsqueeze(3).expand(-1, -1, -1, shape[-1], -1)
-            drawn = self.model.sample_missing(z_sets, cells)
-            drawn = _pick_set(drawn, set_)
+            drawn = draw(self.model, batch, per_member, self.n_draws, noise)
             # (member, row, k, column) -> (row, k · member, column): members alternate
             parts.append(drawn.permute(1, 2, 0, 3).flatten(1, 2)[:, :n])
         return torch.cat(parts)
@@ -111,9 +99,7 @@ class Posterior:
         size = max(1, self.memory // (4 * self._floats_per_row(n_draws)))
         for start in range(0, x.shape[0], size):
             rows = slice(start, start + size)
-            yield Batch.of(
-                x[rows].expand(n_members, -1, -1), m[rows].expand(n_members, -1, -1)
-            )
+            yield Batch.of(x[rows].expand(n_members, -1, -1), m[rows].expand(n_members, -1, -1))
 
     def _floats_per_row(self, n_draws: int) -> int:
         """A count of what one row holds at once, from the layers' sizes."""
@@ -129,6 +115,32 @@ class Posterior:
             )
         grid = n_draws * settings.n_sets * (hidden + cells + 4 * settings.n_latent)
         return settings.n_members * (grid + 4 * settings.n_latent**2)
+
+
+def draw(
+    model: PSMVAE, batch: Batch, n: int, n_draws: int, noise: Noise, *, observed: bool = False
+) -> Tensor:
+    """``n`` draws of every cell from p(x_j | m_j = 0, x_obs, m), ``(member, row, n, column)``.
+
+    Draws of numbers are widened about their expectation by the model's ``spread``. With
+    ``observed`` they are from p(x_j | m_j = 1, ·) instead and as the model says, for the spread to
+    be learned from.
+    """
+    n_members, n_rows, n_columns = batch.x.shape
+    n_sets = model.settings.n_sets
+    epsilon = noise.normal(n_members, n_rows, n_draws, n_sets, model.settings.n_latent)
+    answer = model.answer(batch, epsilon)
+    log_w = log_weights(answer)
+    draw_, set_ = resample(log_w, noise.uniform(n_members, n_rows, n))
+    z = _pick(answer.z, draw_, set_).unsqueeze(3).expand(-1, -1, -1, n_sets, -1)
+    uniform = noise.uniform(n_members, n_rows, n, 1, n_columns)
+    if observed:
+        return _pick_set(model.p_x(z, None, mis=False)[0].sample(uniform), set_)
+    drawn = _pick_set(model.sample_missing(z, uniform), set_)
+    features = model.expected_features(answer)
+    center = model.inputs.point(torch.einsum("eils,eilsf->eif", normalised(log_w), features))
+    widened = center.unsqueeze(2) + model.spread[:, None, None] * (drawn - center.unsqueeze(2))
+    return torch.where(model.inputs.is_number, widened, drawn)
 
 
 def _pick(z: Tensor, draw: Tensor, set_: Tensor) -> Tensor:

@@ -114,7 +114,7 @@ class Block(Protocol):
         ...
 
     def point(self, expected_features: Tensor) -> Tensor:
-        """The single best value given E[features(x)]: ``(..., column, feature) -> (..., column)``."""
+        """The best single value given E[features(x)], ``(..., column)``."""
         ...
 
     def error(self, expected_features: Tensor, x: Tensor) -> Tensor:
@@ -127,6 +127,10 @@ class Block(Protocol):
         ``mean`` is ``(member, column, feature)`` and ``loading`` ``(member, latent, column,
         feature)``; the answers have outputs in place of features.
         """
+        ...
+
+    def start_scale(self, scale: Tensor) -> None:
+        """Start a learned scale, ``(member, column)``."""
         ...
 
     def __call__(self, outputs: Tensor) -> Distribution:

@@ -67,7 +67,8 @@ class Normal:
     def sample(self, uniform: Tensor) -> Tensor:
         """μ + σ Φ⁻¹(u)."""
         inside = uniform.clamp(1e-7, 1 - 1e-7)
-        return self.mean + torch.exp(self.log_scale) * torch.special.ndtri(inside)
+        standard: Tensor = torch.special.ndtri(inside)
+        return self.mean + torch.exp(self.log_scale) * standard
 
     def _at(self, t: Tensor, log_weight: Tensor) -> Nodes:
         t = t.to(self.mean)

@@ -52,6 +52,7 @@ class PSMVAE(nn.Module):
     """
 
     observed_rate: Tensor
+    spread: Tensor
 
     def __init__(
         self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise
@@ -61,9 +62,7 @@ class PSMVAE(nn.Module):
         network = settings.network
         self.inputs = Columns(layout, settings.n_members, 1.0)
         n_features, n_columns = self.inputs.n_features, self.inputs.n_columns
-        sizes = Sizes(
-            settings.n_members, settings.n_sets, settings.n_latent, n_features, n_columns
-        )
+        sizes = Sizes(settings.n_members, settings.n_sets, settings.n_latent, n_features, n_columns)
         names = tuple(layout.columns[position].name for position in layout.order)
         shape = MaskShape(
             settings.n_members,
@@ -86,6 +85,8 @@ class PSMVAE(nn.Module):
         self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 1.0)
         self.p_x = PX(sizes, layout, network, noise, settings.scale)
         self.register_buffer("observed_rate", 1 - missing_rate)
+        # how much wider draws are than the likelihood says; learned from held-out cells
+        self.register_buffer("spread", torch.ones(settings.n_members, n_columns))
 
     @property
     def pi(self) -> Tensor:
@@ -157,7 +158,8 @@ class PSMVAE(nn.Module):
 
     def sample_missing(self, z: Tensor, uniform: Tensor) -> Tensor:
         """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
-        p_x_obs, p_x_mis = self.p_x(z, None, mis=self.p_m.depends_on_x)
+        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, mis=self.p_m.depends_on_x)
+        p_x_obs, p_x_mis = p_x
         if p_x_mis is None:
             return p_x_obs.sample(uniform)
         return p_x_mis.tilted_sample(self._log_missing(z), uniform)

@@ -62,6 +62,7 @@ class Columns(nn.Module):
     """
 
     feature_column: Tensor
+    is_number: Tensor
 
     def __init__(self, layout: Layout, n_members: int, scale: Scale) -> None:
         super().__init__()
@@ -81,6 +82,8 @@ class Columns(nn.Module):
             for j in range(where.start, where.stop):
                 owner += [j] * block.n_features
         self.register_buffer("feature_column", torch.tensor(owner), persistent=False)
+        number = [not KINDS[kind].has_levels for kind, columns in layout.groups for _ in columns]
+        self.register_buffer("is_number", torch.tensor(number), persistent=False)
 
     def slices(self) -> list[slice]:
         """The columns of each block."""
@@ -156,7 +159,9 @@ class Cells:
     def tilted_features(self, log_tilt: LogTilt) -> Tensor:
         """Flat E[features(x)] when each cell's density is multiplied by exp(log_tilt(x_j))."""
         parts = []
-        for block, part, at in zip(self.columns.blocks, self.parts, self.columns.slices(), strict=True):
+        for block, part, at in zip(
+            self.columns.blocks, self.parts, self.columns.slices(), strict=True
+        ):
             nodes = part.nodes()
             weight = torch.softmax(nodes.log_weight + log_tilt(nodes.x, at), -1)
             # nodes as the last column axis, so that a block's features apply to each of them

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from psmvae.kinds import Scale
 from psmvae.kinds.numeric import LOG_2PI
 from psmvae.nn.columns import Cells, Columns, Layout
 from psmvae.nn.latent_classes import ClassPosterior
@@ -192,7 +193,8 @@ class QXMis(nn.Module):
     def forward(self, inputs: Tensor, z: Tensor, noise: Noise | None) -> Cells:
         """The distribution of every cell."""
         rows = inputs[:, :, None, None, :].expand(*z.shape[:-1], -1)
-        return self.columns(self.net(torch.cat([rows, z], -1), noise))
+        cells: Cells = self.columns(self.net(torch.cat([rows, z], -1), noise))
+        return cells
 
 
 class PX(nn.Module):
@@ -205,12 +207,12 @@ class PX(nn.Module):
         self, sizes: Sizes, layout: Layout, network: Network, noise: Noise, scale: float | None
     ) -> None:
         super().__init__()
-        where = "learned" if scale is None else scale
+        where: Scale = "learned" if scale is None else scale
         self.x_obs = Columns(layout, sizes.n_members, where)
         self.x_mis = Columns(layout, sizes.n_members, where)
         n_outputs = self.x_obs.n_outputs
         self.shared = network.residual
-        self.nets = nn.ModuleList(
+        self.nets = [
             MLP(
                 sizes.n_members,
                 sizes.n_latent,
@@ -222,7 +224,8 @@ class PX(nn.Module):
                 start=0.0 if network.linear else 1.0,
             )
             for _ in range(1 if self.shared else 2)
-        )
+        ]
+        self.net_modules = nn.ModuleList(self.nets)
         self.loading: nn.Parameter | None = None
         if network.linear:
             shape = (sizes.n_members, sizes.n_latent, 2 * n_outputs)

@@ -21,7 +21,7 @@ MAX_ITER = 200
 
 
 class LatentClasses(NamedTuple):
-    """Share of each class ``(member, set)``, missing rate of its columns ``(member, set, column)``."""
+    """Share of each class ``(..., set)`` and missing rate of its columns ``(..., set, column)``."""
 
     share: Tensor
     rate: Tensor
@@ -48,7 +48,7 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
     tol : float
         Stops when no start's log-likelihood a row rises by more than this.
     """
-    n_rows, n_columns = m.shape
+    n_rows = m.shape[0]
     overall = (1 - m).mean(0)
     first = noise.uniform(N_STARTS, n_sets, n_rows).argmax(-1)
     # a random row's mask drawn towards the overall rates: classes that differ, none of them certain

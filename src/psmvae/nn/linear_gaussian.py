@@ -16,7 +16,7 @@ PSI_WEIGHT = 10.0
 
 
 class FactorAnalysis(NamedTuple):
-    """Parameters of each member: mean, psi ``(member, feature)``, loading ``(member, feature, k)``."""
+    """Of each member: mean, psi ``(member, feature)``, loading ``(member, feature, latent)``."""
 
     mean: Tensor
     loading: Tensor
@@ -26,8 +26,8 @@ class FactorAnalysis(NamedTuple):
 def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
     """p(z | visible features): its mean ``(member, row, k)`` and A with covariance A Aᵀ.
 
-    The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f = L Lᵀ, so A = L⁻ᵀ, upper triangular. (Batches of
-    triangular solves are fast everywhere; torch's batched inverses are not, on a CPU.)
+    The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f = L Lᵀ, so A = L⁻ᵀ, upper triangular.
+    (Batches of triangular solves are fast everywhere; torch's batched inverses are not, on a CPU.)
     """
     n_latent = fa.loading.shape[-1]
     weight = visible / fa.psi.unsqueeze(1)

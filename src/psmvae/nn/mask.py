@@ -11,17 +11,17 @@ where the module (an ``nn.Module``) has
 
 - ``depends_on_x``: whether m_j depends on x_j itself (its missing values are then integrated out);
 - ``as_input``: whether the encoders also see the mask;
-- ``forward(x, z, at)``, which gives log p(m_j missing | ·) and log p(m_j observed | ·) of the columns
-  ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set, column,
-  node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False. Both answers
-  are ``(member, row, draw, set, column[, node])``;
-- optionally ``start(rate)``, called before training with the missing rate of each column in each set
-  that the masks suggest, ``(member, set, column)``.
+- ``forward(x, z, at)``, which gives log p(m_j missing | ·) and log p(m_j observed | ·) of the
+  columns ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set,
+  column, node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False.
+  Both answers are ``(member, row, draw, set, column[, node])``;
+- optionally ``start(rate)``, called before training with the missing rate of each column in each
+  set that the masks suggest, ``(member, set, column)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -63,6 +63,10 @@ class MaskModule(Protocol):
 
     def __call__(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Log p(missing) and log p(observed) of the columns ``at``."""
+        ...
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """What is trained."""
         ...
 
 
@@ -156,17 +160,25 @@ class SelfMask:
     integrate : {"quadrature", "draw"}
         How the missing x_j is integrated out of the training objective: exactly, or by a draw from
         q(x_mis) as in the paper. Imputation always integrates by quadrature.
+    trust_normal : bool, optional
+        Learn x and mask together from the start, as a selection model does. This also corrects what
+        the selection did to the relations between columns, but it takes a skewed residual for a
+        sign of selection, and so is only as good as the assumption that residuals are normal.
+        Otherwise the mask is first fitted to x as learned from the observed cells, a smaller but
+        sturdier correction. By default true where `columns` are named, false where all columns are
+        only suspected.
 
     Examples
     --------
     >>> from psmvae import SelfMask
-    >>> SelfMask(columns=["income"])
-    SelfMask(columns=('income',), ceiling=True, integrate='quadrature')
+    >>> SelfMask(columns=["income"]).columns
+    ('income',)
     """
 
     columns: Sequence[str] | None = None
     ceiling: bool = True
     integrate: Integrate = "quadrature"
+    trust_normal: bool | None = None
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -202,6 +214,9 @@ class _SelfMask(nn.Module):
         super().__init__()
         self.columns = shape.columns
         self.ceiling = settings.ceiling
+        self.trust_normal = (
+            settings.columns is not None if settings.trust_normal is None else settings.trust_normal
+        )
         rate = shape.missing_rate.clamp(MIN_RATE, 1 - MIN_RATE)
         sets = (shape.n_members, 1, 1, shape.n_sets)
         ceiling = (1 + rate) / 2 if settings.ceiling else torch.ones_like(rate)

@@ -66,7 +66,7 @@ class Network:
 
 
 class Linear(nn.Module):
-    """y = x W + b, each member with its own W and b: ``(member, ..., in) -> (member, ..., out)``."""
+    """y = x W + b, each member with its own: ``(member, ..., in) -> (member, ..., out)``."""
 
     def __init__(
         self, n_members: int, n_in: int, n_out: int, noise: Noise, gain: float = 1.0
@@ -112,7 +112,8 @@ class Residual(nn.Module):
     def forward(self, h: Tensor, noise: Noise | None) -> Tensor:
         """One block; ``noise`` is given while training and drives the dropout."""
         inner = nn.functional.silu(self.first(self.norm(h)))
-        return h + self.second(dropped(inner, self.dropout, noise))
+        out: Tensor = h + self.second(dropped(inner, self.dropout, noise))
+        return out
 
 
 def dropped(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
@@ -186,4 +187,5 @@ class MLP(nn.Module):
         if self.set_bias is not None and self.set_at == "last" and len(self.hidden) > 0:
             h = h + self.set_bias
         h = nn.functional.silu(self.norm(h)) if self.residual else torch.relu(h)
-        return self.last(dropped(h, self.dropout, noise))
+        out: Tensor = self.last(dropped(h, self.dropout, noise))
+        return out

@@ -91,7 +91,9 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
         message = f"n must be at least 1, got {n!r}"
         raise ValueError(message)
     complete = _patients(n, rng)
-    dropout = _dropout(complete, rng)
+    administrative = rng.random(n) < _ADMINISTRATIVE_SHARE
+    bad = rng.random(n) < _chance_to_leave(complete[OUTCOME])
+    dropout = np.where(administrative, 1, np.where(bad, 2, 0)).astype(np.int64)
 
     names = list(complete)
     m = np.ones((n, len(names)), dtype=np.bool_)
@@ -129,11 +131,7 @@ def _patients(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
     }
 
 
-def _dropout(complete: Mapping[str, NDArray[Any]], rng: np.random.Generator) -> NDArray[np.int64]:
-    outcome = np.asarray(complete[OUTCOME], dtype=np.float64)
+def _chance_to_leave(outcome: NDArray[np.float64]) -> NDArray[np.float64]:
     # The population's moments, not the sample's: a patient's fate hangs on no other patient.
     y = (outcome - 44.0) / 14.0
-    p_bad = _CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD)))
-    administrative = rng.random(len(y)) < _ADMINISTRATIVE_SHARE
-    bad = ~administrative & (rng.random(len(y)) < p_bad)
-    return np.where(administrative, 1, np.where(bad, 2, 0)).astype(np.int64)
+    return _CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD)))

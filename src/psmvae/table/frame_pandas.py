@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+# before pandas 3 a shallow copy shares its columns for good: writing to one wrote to the other
+_SHARES = int(pd.__version__.partition(".")[0]) < 3
+
+
 class PandasFrame:
     """A pandas DataFrame; a label that is no string is known by its text."""
 
@@ -44,7 +48,7 @@ class PandasFrame:
 
     def replace(self, new: Mapping[int, New]) -> pd.DataFrame:
         """Return the frame with missing cells of some columns replaced; index and labels kept."""
-        frame = self.frame.copy(deep=False)
+        frame = self.frame.copy(deep=_SHARES)
         for position, change in new.items():
             # a series, because pandas would make strings of an array of objects
             column: Any = _fill(self.frame.iloc[:, position], change)

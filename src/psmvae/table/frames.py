@@ -135,8 +135,9 @@ def _as_frame(table: Any) -> Frame:
     if nw.dependencies.is_into_series(table):
         message = f"Expected 2D table, got the 1D {what}. Reshape your data: make it a table first"
         raise ValueError(message)
-    if hasattr(table, "__array__") and not hasattr(table, "columns"):
-        # anything that says how to become an array, but not another library's frame
+    another = isinstance(table, np.generic) or hasattr(table, "columns")
+    if hasattr(table, "__array__") and not another:
+        # what says how to become an array, but is no single number nor another library's frame
         return ArrayFrame(_as_array(np.asarray(table)))
     message = (
         "expected a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of "

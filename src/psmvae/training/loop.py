@@ -13,17 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from psmvae.inference.objective import elbo
-from psmvae.models.batch import Batch
 from psmvae.models.psmvae import PSMVAE
 from psmvae.nn.noise import Noise
+from psmvae.training.heldout import Table, calibrate, held_out_error
+from psmvae.training.start import start_simple, warm_parameters
 
-# Rows that measure the held-out error: enough for three digits, little next to an epoch.
-MAX_HELD_OUT_ROWS = 4096
-# Rows that the simple models a training starts from are fitted to.
-MAX_LINEAR_ROWS = 3000
-MAX_CLASS_ROWS = 20_000
 # An error counts as better when it falls by this share.
 MIN_GAIN = 1e-4
+# Steps of a mask that depends on x before the networks move: the objective is level by then.
+WARM_STEPS, WARM_RATE = 300, 3e-2
 
 
 @dataclass(frozen=True)
@@ -69,62 +67,6 @@ class TrainingResult:
     interrupted: bool = False
 
 
-class Table:
-    """The training table on the device: ``x``, and for each member what it may learn from.
-
-    ``m`` ``(member, row, column)`` is 1 on observed cells that are not held out for that member;
-    ``known`` is 0 on held-out cells.
-    """
-
-    def __init__(self, x: Tensor, m: Tensor, n_members: int, held_out: float, noise: Noise) -> None:
-        seen = m.expand(n_members, -1, -1)
-        held = noise.keep(seen.shape, held_out) & (seen > 0) if held_out > 0 else seen < 0
-        # a column must keep an observed value to learn from
-        alone = (seen * ~held).sum(1, keepdim=True) == 0
-        held = held & ~alone
-        self.x = torch.where(m > 0, x, 0.0)
-        self.m = seen * ~held
-        self.known = (~held).to(m.dtype)
-        self.held = held
-
-    def batch(self, rows: Tensor, hide: float, noise: Noise) -> Batch:
-        """Rows ``(member, k)`` with a random share of each hidden from the encoder."""
-        x, index = self.x[rows], rows.unsqueeze(-1).expand(-1, -1, self.x.shape[-1])
-        m = self.m.gather(1, index)
-        visible = m
-        if hide > 0:
-            share = hide * noise.uniform(*rows.shape, 1)
-            visible = m * (noise.uniform(*m.shape) >= share)
-        return Batch(x, m, visible, self.known.gather(1, index))
-
-    def all_rows(self, rows: slice) -> Batch:
-        """Rows of every member with all they may see."""
-        m = self.m[:, rows]
-        return Batch(self.x[rows].expand(m.shape), m, m, self.known[:, rows])
-
-
-@torch.no_grad()
-def held_out_error(model: PSMVAE, table: Table) -> Tensor:
-    """Root mean squared error of the held-out cells of each member, in standard deviations.
-
-    Imputes from the middle of q(z | r, ·), sets weighted by q(r | ·): the cheap estimate.
-    """
-    n_rows = min(table.x.shape[0], MAX_HELD_OUT_ROWS)
-    total = torch.zeros(table.m.shape[0], device=table.x.device)
-    count = torch.zeros_like(total)
-    for start in range(0, n_rows, 512):
-        rows = slice(start, min(start + 512, n_rows))
-        batch = table.all_rows(rows)
-        epsilon = batch.x.new_zeros(1, 1, 1, 1, model.settings.n_latent)
-        answer = model.answer(batch, epsilon)
-        features = model.expected_features(answer).squeeze(2)
-        expected = (answer.log_q_r.exp().unsqueeze(-1) * features).sum(2)
-        held = table.held[:, rows]
-        total += (model.inputs.error(expected, batch.x) * held).sum((1, 2))
-        count += held.sum((1, 2))
-    return (total / count).sqrt()
-
-
 class Averager:
     """A running mean of the weights, and the best ones of each member so far."""
 
@@ -164,7 +106,7 @@ class Averager:
 
 
 def clip_members(parameters: list[nn.Parameter], limit: float) -> None:
-    """Scale each member's gradient down to a norm of at most ``limit``: members stay independent."""
+    """Scale each member's gradient to a norm of at most ``limit``: members stay independent."""
     grads = [p.grad for p in parameters if p.grad is not None]
     square = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0)
     factor = (limit / (square.sqrt() + 1e-6)).clamp(max=1.0)
@@ -194,24 +136,6 @@ def ctrl_c_noted() -> Iterator[threading.Event]:
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@torch.no_grad()
-def start_simple(model: PSMVAE, table: Table, m: Tensor, noise: Noise) -> None:
-    """Start from simple models fitted to the table: classes of masks, and factor analysis."""
-    if model.q_r.classes is not None:
-        classes = model.q_r.classes.start(m[:MAX_CLASS_ROWS], noise)
-        model.p_r.logits.copy_(classes.share.log().unsqueeze(1))
-        if hasattr(model.p_m, "start"):
-            model.p_m.start(classes.rate)
-    if model.q_z.linear is None:
-        return
-    rows = slice(0, MAX_LINEAR_ROWS)
-    batch = table.all_rows(rows)
-    features = model.inputs.features(batch.x)
-    visible = model.inputs.spread(batch.m)
-    fa = model.q_z.linear.start(features, visible, max_rows=MAX_LINEAR_ROWS)
-    model.p_x.start_linear(fa.mean, fa.loading.transpose(1, 2), fa.psi.sqrt())
 
 
 def train(
@@ -245,21 +169,31 @@ def train(
         averager.swap()
         return error
 
+    def step(optimiser: torch.optim.Optimizer, rows: Tensor) -> None:
+        batch = table.batch(rows, settings.hide, noise)
+        epsilon = noise.normal(n_members, rows.shape[1], 1, model.settings.n_sets, n_latent)
+        answer = model.answer(batch, epsilon, noise, x_mis=True)
+        objective = elbo(answer, weight_observed=weight, beta=settings.beta)
+        optimiser.zero_grad(set_to_none=True)
+        (-objective.mean(1).sum()).backward()
+        clip_members(parameters, limit=100.0)
+        optimiser.step()
+        averager.update()
+
     with ctrl_c_noted() as pressed:
+        if model.q_z.linear is not None and model.p_m.depends_on_x:
+            warm = torch.optim.Adam(warm_parameters(model), lr=WARM_RATE)
+            for _ in range(WARM_STEPS):
+                step(warm, noise.shuffles(n_members, x.shape[0])[:, :size])
+                if pressed.is_set():
+                    break
+        averager.keep(torch.ones_like(best, dtype=torch.bool))
         if measures:
             best = measure()
         for epoch in range(1, settings.max_epochs + 1):
             shuffled = noise.shuffles(n_members, x.shape[0])
             for k in range(n_batches):
-                batch = table.batch(shuffled[:, k * size : (k + 1) * size], settings.hide, noise)
-                epsilon = noise.normal(n_members, size, 1, model.settings.n_sets, n_latent)
-                answer = model.answer(batch, epsilon, noise, x_mis=True)
-                rows = elbo(answer, weight_observed=weight, beta=settings.beta)
-                optimiser.zero_grad(set_to_none=True)
-                (-rows.mean(1).sum()).backward()
-                clip_members(parameters, limit=100.0)
-                optimiser.step()
-                averager.update()
+                step(optimiser, shuffled[:, k * size : (k + 1) * size])
                 if pressed.is_set():
                     break
             error = None
@@ -283,4 +217,6 @@ def train(
             if measures and stale >= settings.patience:
                 break
     averager.restore(best=measures)
+    if measures:
+        calibrate(model, table, noise)
     return result

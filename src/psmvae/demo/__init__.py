@@ -1,0 +1,6 @@
+"""The demonstration: a simulated trial with known truth, imputed and compared."""
+
+from psmvae.demo.files import check_folder, write_files
+from psmvae.demo.study import Scores, Study, run_study
+
+__all__ = ["Scores", "Study", "check_folder", "run_study", "write_files"]

@@ -1,0 +1,92 @@
+"""The demo's picture, drawn from a finished study."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psmvae.simulate.trial import KINDS_OF_DROPOUT, OUTCOME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.axes import Axes
+
+    from psmvae.demo.study import Study
+
+_TRUTH, _PSMVAE, _OTHER = "#8c8c8c", "#1f6fb2", "#d97b29"
+
+
+def draw(study: Study, path: Path) -> None:
+    """Draw the three panels into a PNG file."""
+    # No pyplot: its global state and its choice of a window system are not the demo's to touch.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(1, 3, width_ratios=[1.1, 1.0, 0.9])
+    _distribution(panels[0], study)
+    _imputed_against_true(panels[1], study)
+    _sets(panels[2], study)
+    figure.savefig(path, format="png", dpi=130)
+
+
+def _distribution(axes: Axes, study: Study) -> None:
+    truth = study.trial.complete[OUTCOME]
+    bins = np.linspace(truth.min(), truth.max(), 31).tolist()
+    axes.hist(truth, bins, density=True, color=_TRUTH, alpha=0.35, label="truth")
+    observed = truth[study.trial.observed(OUTCOME)]
+    for values, color, label in (
+        (observed, _OTHER, "observed only"),
+        (study.draws.ravel(), _PSMVAE, f"PSMVAE, {len(study.draws)} imputations"),
+    ):
+        axes.hist(values, bins, density=True, histtype="step", lw=1.8, color=color, label=label)
+        axes.axvline(values.mean(), color=color, lw=1.2, ls="--")
+    axes.axvline(truth.mean(), color="black", lw=1.2, ls="--", label="means (truth in black)")
+    axes.set(title="Outcome of all patients", xlabel="week-12 score (higher is worse)", yticks=[])
+    axes.set_ylim(top=1.35 * axes.get_ylim()[1])  # room for the legend
+    axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _imputed_against_true(axes: Axes, study: Study) -> None:
+    lost = study.trial.dropout == KINDS_OF_DROPOUT.index("bad outcome")
+    truth = study.trial.complete[OUTCOME][lost]
+    for method, color in (("MICE", _OTHER), ("PSMVAE", _PSMVAE)):
+        imputed = study.filled[method][OUTCOME][lost]
+        bias = imputed.mean() - truth.mean()
+        label = f"{method} (mean error {bias:+.1f})"
+        axes.scatter(truth, imputed, s=9, alpha=0.55, lw=0, color=color, label=label)
+    ends = [truth.min(), truth.max()]
+    axes.plot(ends, ends, color="black", lw=1)
+    axes.set(
+        title="Those who left because of a bad outcome",
+        xlabel="true week-12 score",
+        ylabel="imputed",
+    )
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _sets(axes: Axes, study: Study) -> None:
+    n_sets, n_kinds = study.proba.shape[1], len(KINDS_OF_DROPOUT)
+    # Matched sets first, in the order of the kinds, so that agreement lies on the diagonal.
+    order = [*study.set_of_kind, *(r for r in range(n_sets) if r not in study.set_of_kind)]
+    counts = np.zeros((n_kinds, n_sets), dtype=int)
+    np.add.at(counts, (study.trial.dropout, study.sets), 1)
+    counts = counts[:, order]
+    share = counts / counts.sum(axis=1, keepdims=True)
+    axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for kind, column in np.ndindex(n_kinds, n_sets):
+        color = "white" if share[kind, column] > 0.6 else "black"
+        axes.text(column, kind, str(counts[kind, column]), ha="center", va="center", color=color)
+    axes.set_xticks(range(n_sets), [f"set {r}" for r in order])
+    axes.set_yticks(range(n_kinds), KINDS_OF_DROPOUT)
+    axes.set(
+        title=f"Drop-out and sets ({study.accuracy:.0%} agree)",
+        xlabel="pattern set",
+        ylabel="true kind of drop-out",
+    )
+    axes.tick_params(length=0)

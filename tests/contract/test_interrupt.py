@@ -1,0 +1,107 @@
+"""Ctrl-C during fit: training stops, the imputer is usable, and a warning says so."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+SCRIPT = """
+import signal, sys, warnings
+import numpy as np
+from psmvae import PSMVAEImputer
+
+# a process started in the background may have been told to ignore Ctrl-C
+signal.signal(signal.SIGINT, signal.default_int_handler)
+rng = np.random.default_rng(0)
+table = rng.normal(size=(60, 1)) + 0.3 * rng.normal(size=(60, 4))
+table[rng.random(table.shape) < 0.2] = np.nan
+
+def tell(progress):
+    if progress.epoch == 1:
+        print("ready", flush=True)
+
+long = 10**6
+imputer = PSMVAEImputer(n_draws=5, max_epochs=long, patience=long, random_state=0)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    imputer.fit(table, callback=tell)
+assert len(caught) == 1, caught
+assert caught[0].category is UserWarning
+assert "interrupted after" in str(caught[0].message), caught[0].message
+assert "usable" in str(caught[0].message), caught[0].message
+assert caught[0].filename == "<string>", caught[0].filename
+assert 1 <= imputer.n_epochs_ < long
+assert len(imputer.history_) == imputer.n_epochs_
+filled = imputer.transform(table)
+assert np.isfinite(filled).all()
+assert len(imputer.sample(table, n=2)) == 2
+assert np.isfinite(imputer.score(table))
+assert np.isfinite(imputer.best_error_)
+imputer.save(sys.argv[1])
+
+# and Ctrl-C is Ctrl-C again
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+print("done", imputer.n_epochs_)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process")
+def test_ctrl_c(environment, tmp_path):
+    path = tmp_path / "m.safetensors"
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(path)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "ready\n", process.stderr.read()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0, err
+    assert out.startswith("done ")
+    assert err == ""
+    assert path.is_file()
+
+
+@pytest.mark.parametrize("mask", ["latent", "self", "none"])
+def test_a_signal_in_the_first_epoch(quick, numbers, mask):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        imputer = quick(mask, max_epochs=50, n_members=2)
+        with pytest.warns(UserWarning, match="interrupted after 1 epochs"):
+            imputer.fit(numbers, callback=lambda _: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert imputer.n_epochs_ == 1
+    assert np.isfinite(imputer.transform(numbers)).all()
+
+
+def test_a_handler_of_the_program_is_left_alone(quick, numbers):
+    heard = []
+
+    def handler(number, frame):
+        heard.append(number)
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        imputer = quick().fit(numbers, callback=lambda _: signal.raise_signal(signal.SIGINT))
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.SIGINT] * imputer.n_epochs_
+
+
+def test_the_callback_is_told_of_every_epoch(quick, numbers):
+    told = []
+    imputer = quick(max_epochs=3).fit(numbers, callback=told.append)
+    assert [progress.epoch for progress in told] == [1, 2, 3]
+    assert told == imputer.history_
+    assert all(progress.max_epochs == 3 for progress in told)
+    assert all(progress.held_out_error > 0 for progress in told)
+    assert told[-1].seconds_left == 0

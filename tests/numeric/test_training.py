@@ -1,0 +1,150 @@
+"""The training loop: what it may see, what it keeps."""
+
+import pytest
+import torch
+from torch import nn
+
+from numeric.helpers import RESIDUAL, real_columns
+from psmvae.models.psmvae import PSMVAE, Settings
+from psmvae.nn.columns import Layout
+from psmvae.nn.mask import mask_model
+from psmvae.nn.noise import Noise
+from psmvae.training import Training, train
+from psmvae.training.heldout import Table, calibrate, held_out_error
+from psmvae.training.loop import Averager, clip_members
+
+TRAINING = Training(
+    max_epochs=4,
+    batch_size=20,
+    learning_rate=1e-2,
+    held_out=0.2,
+    patience=10,
+    hide=0.5,
+    beta=1.0,
+    average=0.9,
+    weight_observed=False,
+)
+
+
+def table(n=60, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n, 1, generator=generator) + 0.3 * torch.randn(n, 4, generator=generator)
+    m = (torch.rand(n, 4, generator=generator) < 0.8).float()
+    return x * m, m
+
+
+def model(n_members=2, seed=0, mask="latent"):
+    settings = Settings(n_members, 2, 2, RESIDUAL, mask_model(mask), None, 0.5)
+    return PSMVAE(Layout.of(real_columns(4)), settings, torch.full((4,), 0.2), Noise(seed))
+
+
+def test_held_out_cells_are_observed_and_seen_by_nobody():
+    x, m = table()
+    split = Table(x, m, 3, 0.2, Noise(0))
+    assert bool((m.expand(3, -1, -1)[split.held] == 1).all())
+    assert float(split.m[split.held].max()) == 0.0
+    assert float(split.known[split.held].max()) == 0.0
+    batch = split.batch(torch.arange(10).expand(3, -1), 0.5, Noise(1))
+    assert bool((batch.visible <= batch.m).all())
+    # members hold out different cells
+    assert not bool((split.held[0] == split.held[1]).all())
+
+
+def test_a_column_keeps_a_value_to_learn_from():
+    m = torch.zeros(50, 1)
+    m[7] = 1.0
+    for seed in range(20):
+        assert float(Table(torch.zeros(50, 1), m, 1, 0.5, Noise(seed)).m.sum()) == 1.0
+
+
+def test_held_out_values_do_not_reach_the_weights():
+    """Changing a held-out value changes the error measured, not what is learned."""
+    x, m = table()
+    held = Table(x, m, 1, TRAINING.held_out, Noise(3)).held[0]
+    changed = torch.where(held, x + 1.0, x)
+    settings = Training(**{**TRAINING.__dict__, "patience": 1000})
+    weights = []
+    for values in (x, changed):
+        built = model(n_members=1)
+        # the last weights, not the best: which are best depends on the error
+        last = []
+        train(
+            built,
+            values,
+            m,
+            settings,
+            Noise(3),
+            lambda _, b=built, k=last: k.append(
+                torch.cat([p.detach().flatten() for p in b.parameters()])
+            ),
+        )
+        weights.append(last[-1])
+    torch.testing.assert_close(weights[0], weights[1])
+
+
+@pytest.mark.parametrize("mask", ["latent", "self"])
+def test_the_best_weights_come_back(mask):
+    x, m = table()
+    built = model(mask=mask)
+    seen = []
+    result = train(built, x, m, TRAINING, Noise(1), seen.append)
+    assert [p.epoch for p in seen] == [1, 2, 3, 4]
+    split = Table(x, m, 2, TRAINING.held_out, Noise(1))
+    assert float(held_out_error(built, split).mean()) == pytest.approx(
+        result.history[-1].best_error, rel=1e-4
+    )
+
+
+def test_training_raises_the_objective():
+    x, m = table(400)
+    built = model(n_members=1)
+    settings = Training(**{**TRAINING.__dict__, "max_epochs": 15, "average": 0.0})
+    errors = [p.held_out_error for p in train(built, x, m, settings, Noise(0)).history]
+    assert min(errors) < 0.6
+
+
+def test_no_held_out_cells_trains_to_the_end():
+    x, m = table()
+    settings = Training(**{**TRAINING.__dict__, "held_out": 0.0})
+    result = train(model(), x, m, settings, Noise(0))
+    assert len(result.history) == 4
+    assert result.history[-1].held_out_error is None
+
+
+def test_clipping_keeps_members_apart():
+    parameter = nn.Parameter(torch.zeros(3, 4))
+    parameter.grad = torch.tensor([[1.0] * 4, [1000.0] * 4, [torch.nan] * 4])
+    clip_members([parameter], limit=10.0)
+    torch.testing.assert_close(parameter.grad[0], torch.ones(4))
+    assert float(parameter.grad[1].norm()) == pytest.approx(10.0, rel=1e-4)
+    assert float(parameter.grad[2].abs().sum()) == 0.0
+
+
+def test_the_average_follows_the_weights():
+    module = nn.Linear(1, 1, bias=False)
+    averager = Averager(module, 0.9)
+    with torch.no_grad():
+        module.weight.fill_(3.0)
+    for _ in range(400):
+        averager.update()
+    averager.swap()
+    assert float(module.weight.detach()) == pytest.approx(3.0, rel=1e-3)
+
+
+def test_training_leaves_torchs_global_random_state_alone():
+    before = torch.get_rng_state()
+    x, m = table()
+    train(model(), x, m, TRAINING, Noise(0))
+    assert bool((torch.get_rng_state() == before).all())
+
+
+def test_draws_are_widened_where_the_model_is_too_sure():
+    """A model whose noise is half the truth's gets a spread of about two."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2000, 4, generator=generator)
+    built = model(n_members=1)
+    split = Table(x, torch.ones(2000, 4), 1, 0.3, Noise(0))
+    # x is pure noise of deviation 1; the model says deviation 0.5
+    built.p_x.start_linear(torch.zeros(1, 4), torch.zeros(1, 2, 4), torch.full((1, 4), 0.5))
+    calibrate(built, split, Noise(1))
+    torch.testing.assert_close(built.spread, torch.full((1, 4), 2.0), atol=0.15, rtol=0)
