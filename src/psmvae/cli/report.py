@@ -29,8 +29,7 @@ _ABOUT_SETS = (
     "explains both."
 )
 _ABOUT_COMPARISON = (
-    "PSMVAE was told that the outcome may go missing by its own value, which the others cannot "
-    "be, and its training time was chosen on trials like this one."
+    "PSMVAE was told that the outcome may go missing by its own value, which the others cannot be."
 )
 
 

@@ -43,8 +43,10 @@ def _distribution(axes: Axes, study: Study) -> None:
         (study.draws.ravel(), _PSMVAE, f"PSMVAE, {len(study.draws)} imputations"),
     ):
         axes.hist(values, bins, density=True, histtype="step", lw=1.8, color=color, label=label)
-        axes.axvline(values.mean(), color=color, lw=1.2, ls="--")
-    axes.axvline(truth.mean(), color="black", lw=1.2, ls="--", label="means (truth in black)")
+        axes.axvline(values.mean(), ymax=0.8, color=color, lw=1.2, ls="--")
+    axes.axvline(
+        truth.mean(), 0, 0.8, color="black", lw=1.2, ls="--", label="means (truth in black)"
+    )
     axes.set(title="Outcome of all patients", xlabel="week-12 score (higher is worse)", yticks=[])
     axes.set_ylim(top=1.35 * axes.get_ylim()[1])  # room for the legend
     axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
