@@ -54,6 +54,7 @@ types: $(STAMP)  ## mypy, strict, on src
 bench: $(STAMP)  ## the README's numbers; records in benchmarks/results/ (about an hour on two cores)
 	$(BIN)/python benchmarks/breast.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/trial.py
 
 clean:  ## remove .venv and everything that was made
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

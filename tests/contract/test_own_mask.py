@@ -153,3 +153,15 @@ def test_a_parameter_without_members_is_told_of(quick, numbers):
         quick(Mask(), n_members=2).fit(numbers)
     with pytest.raises(ValueError, match=r"mask_model.*net\.weight.*member"):
         quick(Mask()).fit(numbers)
+
+
+def test_what_is_built_must_be_a_module(quick, numbers):
+    class Plain:
+        depends_on_x = False
+        as_input = True
+
+        def build(self, shape, noise):
+            return self
+
+    with pytest.raises(TypeError, match=r"mask_model must build a torch\.nn\.Module, got Plain"):
+        quick(Plain()).fit(numbers)

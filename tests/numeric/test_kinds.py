@@ -132,8 +132,10 @@ def test_standardisation_survives_extreme_scales(size):
     assert scale == pytest.approx(size * math.sqrt(1.25))
 
 
-def test_a_constant_is_centered_and_not_scaled():
-    assert KINDS["real"].summarise(np.full(7, 0.1)) == (0.1, 1.0)
+def test_a_constant_is_scaled_by_its_size_at_most_one():
+    assert KINDS["real"].summarise(np.full(7, 1e-12)) == (1e-12, 1e-12)
+    assert KINDS["real"].summarise(np.full(7, 5.0)) == (5.0, 1.0)
+    assert KINDS["real"].summarise(np.zeros(7)) == (0.0, 1.0)
 
 
 def test_an_integer_is_rounded_on_the_way_out():

@@ -25,8 +25,7 @@ _PATIENTS = 800
 _ABOUT_SETS = (
     "Pattern sets against the true kinds of drop-out (none, administrative, bad outcome): "
     "{study.accuracy:.0%} of the patients agree, adjusted Rand index {study.rand_index:.2f}. "
-    "Staying and leaving because of a bad outcome may share a set: one rule, the outcome itself, "
-    "explains both."
+    "Staying and leaving because of a bad outcome may share a set: their masks differ in one cell."
 )
 _ABOUT_COMPARISON = (
     "PSMVAE was told that the outcome may go missing by its own value, which the others cannot be."

@@ -57,7 +57,7 @@ class PSMVAEImputer(DeepImputer):
     beta : float, default=0.5
         Weight of the KL terms of z and r; 1 trains the evidence bound itself. Less lets z say more
         and lowers the error; the width of draws is corrected on held-out cells either way.
-    hide : float, default=0.5
+    hide : float, default=0.25
         Observed cells are hidden from the encoder while training, a share of each row drawn from
         U(0, hide).
     weight_observed : bool, default=False
@@ -127,7 +127,7 @@ class PSMVAEImputer(DeepImputer):
         network: Network | Literal["auto"] = "auto",
         scale: float | Literal["learned"] = "learned",
         beta: float = 0.5,
-        hide: float = 0.5,
+        hide: float = 0.25,
         weight_observed: bool = False,
         max_epochs: int | Literal["auto"] = "auto",
         batch_size: int | Literal["auto"] = "auto",

@@ -96,10 +96,14 @@ class Posterior:
 
     def _chunks(self, x: Tensor, m: Tensor, n_draws: int) -> Iterator[Batch]:
         n_members = self.model.settings.n_members
-        size = max(1, self.memory // (4 * self._floats_per_row(n_draws)))
+        size = self.rows_at_once(n_draws)
         for start in range(0, x.shape[0], size):
             rows = slice(start, start + size)
             yield Batch.of(x[rows].expand(n_members, -1, -1), m[rows].expand(n_members, -1, -1))
+
+    def rows_at_once(self, n_draws: int) -> int:
+        """Rows of a chunk that fits the memory budget."""
+        return max(1, self.memory // (4 * self._floats_per_row(n_draws)))
 
     def _floats_per_row(self, n_draws: int) -> int:
         """A count of what one row holds at once, from the layers' sizes."""

@@ -133,7 +133,10 @@ class Real:
     likelihood = "normal"
 
     def summarise(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        """Mean and standard deviation, at scales from 1e-300 to 1e300; a constant has scale 1."""
+        """Mean and standard deviation, at scales from 1e-300 to 1e300.
+
+        A constant is scaled by its size, at most 1, so that draws stay close to it.
+        """
         largest = float(np.abs(values).max())
         if largest == 0.0:
             return 0.0, 1.0
@@ -142,7 +145,7 @@ class Real:
         deviation = float(np.sqrt(np.mean((unit - center) ** 2)))
         # what is left of a constant after rounding is not a deviation
         if deviation <= 1e-14:
-            return float(values[0]), 1.0
+            return float(values[0]), min(1.0, largest)
         return center * largest, max(deviation * largest, np.finfo(np.float64).tiny)
 
     def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:

@@ -15,13 +15,14 @@ where the module (an ``nn.Module``) has
   columns ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set,
   column, node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False.
   Both answers are ``(member, row, draw, set, column[, node])``;
+- parameters whose first axis is the members;
 - optionally ``start(rate)``, called before training with the missing rate of each column in each
   set that the masks suggest, ``(member, set, column)``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -187,6 +188,8 @@ class SelfMask:
                 f"SelfMask needs a list of column names, got the string {self.columns!r}; "
                 f"did you mean [{self.columns!r}]?"
             )
+        if self.columns is not None and not isinstance(self.columns, Iterable):
+            raise TypeError(f"SelfMask needs a list of column names, got {self.columns!r}.")
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
         if self.integrate not in ("quadrature", "draw"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Literal
 
 import torch
@@ -45,6 +46,11 @@ class Network:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
+        for name in ("width", "depth"):
+            if not isinstance(getattr(self, name), Integral):
+                raise TypeError(
+                    f"Network needs a whole number for {name}, got {getattr(self, name)!r}."
+                )
         if self.width < 1 or self.depth < 1:
             raise ValueError(
                 f"Network needs width >= 1 and depth >= 1, got width={self.width}, "

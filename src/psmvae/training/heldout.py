@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from psmvae.inference.posterior import draw
+from psmvae.inference.posterior import Posterior, draw
 from psmvae.models.batch import Batch
 from psmvae.models.psmvae import PSMVAE
 from psmvae.nn.noise import Noise
 
 # Rows that measure the held-out error: enough for three digits, little next to an epoch.
 MAX_HELD_OUT_ROWS = 4096
+MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 
 
@@ -80,11 +81,14 @@ def calibrate(model: PSMVAE, table: Table, noise: Noise) -> None:
     A column's factor is the root of the mean squared error over the mean predicted variance, drawn
     towards 1 as if CALIBRATION_CELLS more cells had fitted; draws are widened, never narrowed.
     """
-    n_rows = min(table.x.shape[0], MAX_HELD_OUT_ROWS)
+    if not bool(model.inputs.is_number.any()):
+        return
+    n_rows = min(table.x.shape[0], MAX_CALIBRATION_ROWS)
+    size = Posterior(model, CALIBRATION_DRAWS, seed=0).rows_at_once(CALIBRATION_DRAWS)
     error, variance = torch.zeros_like(model.spread), torch.zeros_like(model.spread)
     count = torch.zeros_like(model.spread)
-    for start in range(0, n_rows, 128):
-        rows = slice(start, min(start + 128, n_rows))
+    for start in range(0, n_rows, size):
+        rows = slice(start, min(start + size, n_rows))
         batch, held = table.all_rows(rows), table.held[:, rows]
         drawn = draw(model, batch, CALIBRATION_DRAWS, CALIBRATION_DRAWS, noise, observed=True)
         mean, var = drawn.mean(2), drawn.var(2)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from psmvae.inference.objective import elbo
 from psmvae.models.psmvae import PSMVAE
 from psmvae.nn.noise import Noise
-from psmvae.training.heldout import Table, calibrate, held_out_error
-from psmvae.training.start import start_simple, warm_parameters
+from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, calibrate, held_out_error
+from psmvae.training.start import MAX_LINEAR_ROWS, start_simple, warm_parameters
 
 # An error counts as better when it falls by this share.
 MIN_GAIN = 1e-4
@@ -151,8 +151,12 @@ def train(
     Ctrl-C stops after the step at hand and keeps the best weights so far.
     """
     n_members, n_latent = model.settings.n_members, model.settings.n_latent
+    if x.shape[0] > MAX_LINEAR_ROWS:
+        # what looks at the first rows only must not depend on how the table is sorted
+        order = noise.shuffles(1, x.shape[0])[0]
+        x, m = x[order], m[order]
     table = Table(x, m, n_members, settings.held_out, noise)
-    measures = bool(table.held.flatten(1).any(1).all())
+    measures = bool(table.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
     start_simple(model, table, m, noise)
     averager = Averager(model, settings.average)
     parameters = averager.parameters
@@ -216,7 +220,7 @@ def train(
                 break
             if measures and stale >= settings.patience:
                 break
-    averager.restore(best=measures)
-    if measures:
-        calibrate(model, table, noise)
+        averager.restore(best=measures)
+        if measures:
+            calibrate(model, table, noise)
     return result
