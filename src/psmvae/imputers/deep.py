@@ -32,6 +32,9 @@ from psmvae.training import Progress, Training, train
 
 Floats = NDArray[np.float64]
 
+# With fewer draws a user asked for a rough answer and is not warned that it is one.
+MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
+
 
 class DeepImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the deep imputers; a subclass has the parameters and says what they come to."""
@@ -137,12 +140,24 @@ class DeepImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         if holes.any():
             posterior, layout = self._posterior(self._seed(1)), self._layout()
             with torch.no_grad():
-                features = posterior.expected_features(*self._tensors(x[holes], m[holes]))
+                features, size = posterior.impute(*self._tensors(x[holes], m[holes]))
                 point = self.model_.inputs.point(features).double().cpu().numpy()
+            self._warn_of_few_draws(float(size.median()))
             filled[np.ix_(holes, np.array(layout.order))] = point
         table = self._codec(X).fill(X, filled)
         container = _get_output_config("transform", self)["dense"]
         return table if container == "default" else in_container(table, container, self.schema_)
+
+    def _warn_of_few_draws(self, size: float) -> None:
+        """Warn where the draws' weights are so uneven that one draw decides most imputations."""
+        if self.n_draws >= MANY_DRAWS and size < MIN_SAMPLE_SIZE:
+            warnings.warn(
+                f"Half of the rows have an effective sample size under {size:.2f} of "
+                f"{self.n_draws} importance draws: their imputations hang on a single draw. More "
+                "draws (n_draws) or beta=1 may help; see effective_sample_size.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def sample(
         self, X: Any, n: int = 20, *, random_state: int | np.random.RandomState | None = None

@@ -46,14 +46,20 @@ class Posterior:
 
     def expected_features(self, x: Tensor, m: Tensor) -> Tensor:
         """E[features(x_mis) | x_obs, m], averaged over members, ``(row, feature)``."""
+        return self.impute(x, m)[0]
+
+    def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
+        """The expected features and the effective sample size of each row behind them."""
         epsilon = self._shared_noise(x.device)
-        parts = []
+        parts, sizes = [], []
         for batch in self._chunks(x, m, self.n_draws):
             answer = self.model.answer(batch, epsilon)
-            weight = normalised(log_weights(answer))
+            log_w = log_weights(answer)
+            weight = normalised(log_w)
             features = self.model.expected_features(answer)
             parts.append(torch.einsum("eils,eilsf->if", weight, features) / weight.shape[0])
-        return torch.cat(parts)
+            sizes.append(effective_sample_size(log_w).mean(0))
+        return torch.cat(parts), torch.cat(sizes)
 
     def diagnostics(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The log-likelihood bound and the effective sample size of each row, ``(row,)``.

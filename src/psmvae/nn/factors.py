@@ -14,11 +14,13 @@ from psmvae.kinds import Scale
 from psmvae.kinds.numeric import LOG_2PI
 from psmvae.nn.columns import Cells, Columns, Layout
 from psmvae.nn.latent_classes import ClassPosterior
-from psmvae.nn.linear_gaussian import LinearPosterior
+from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
 from psmvae.nn.network import MLP, Network
 from psmvae.nn.noise import Noise
 
 MAX_LOG_SCALE = 5.0
+# Up to so many vectors a row, an elementwise product beats a batched one.
+FEW_VECTORS = 16
 
 
 def bounded(log_scale: Tensor) -> Tensor:
@@ -83,8 +85,14 @@ class GaussianZ:
         scaled = noise * torch.exp(self.log_s)
         if self.a is None:
             return self.mean + scaled
-        flat = scaled.flatten(2, 3) @ self.a.transpose(-1, -2)
-        return self.mean + flat.reshape(scaled.shape)
+        return self.mean + self._times(scaled, self.a)
+
+    @staticmethod
+    def _times(v: Tensor, a: Tensor) -> Tensor:
+        """A v of each row, for all its draws and sets."""
+        if v.shape[2] * v.shape[3] <= FEW_VECTORS:
+            return rows_times(v, a[:, :, None, None])
+        return (v.flatten(2, 3) @ a.mT).reshape(v.shape)
 
     def log_prob_at(self, noise: Tensor) -> Tensor:
         """Log q(z) of the z made from this noise, ``(member, row, draw, set)``."""
@@ -100,8 +108,7 @@ class GaussianZ:
         log_det = self.log_s.sum(-1)
         if self.a is not None and self.log_det_a is not None:
             # diagonal of A diag(s²) Aᵀ
-            flat = variance.flatten(2, 3) @ self.a.square().transpose(-1, -2)
-            variance = flat.reshape(variance.shape)
+            variance = self._times(variance, self.a.square())
             log_det = log_det + self.log_det_a[..., None, None]
         shift = (self.mean - p_z.mean).square()
         inside = (variance + shift) * torch.exp(-2 * log_scale) - 1 + 2 * log_scale

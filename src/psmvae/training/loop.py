@@ -110,11 +110,13 @@ def clip_members(parameters: list[nn.Parameter], limit: float) -> None:
     grads = [p.grad for p in parameters if p.grad is not None]
     square = torch.stack([g.flatten(1).square().sum(1) for g in grads]).sum(0)
     factor = (limit / (square.sqrt() + 1e-6)).clamp(max=1.0)
-    # a step that went wrong is skipped rather than spread over all weights
-    factor = torch.where(square.isfinite(), factor, 0.0)
-    for g in grads:
-        shape = (-1,) + (1,) * (g.dim() - 1)
-        torch.nan_to_num_(g, nan=0.0, posinf=0.0, neginf=0.0).mul_(factor.view(shape))
+    if not bool(square.isfinite().all()):
+        # a step that went wrong is skipped rather than spread over all weights
+        factor = torch.where(square.isfinite(), factor, 0.0)
+        for g in grads:
+            torch.nan_to_num_(g, nan=0.0, posinf=0.0, neginf=0.0)
+    if bool((factor < 1).any()):
+        torch._foreach_mul_(grads, [factor.view(-1, *[1] * (g.dim() - 1)) for g in grads])
 
 
 @contextmanager
@@ -160,7 +162,7 @@ def train(
     start_simple(model, table, m, noise)
     averager = Averager(model, settings.average)
     parameters = averager.parameters
-    optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate)
+    optimiser = torch.optim.Adam(parameters, lr=settings.learning_rate, fused=True)
     weight = model.weight_observed if settings.weight_observed else 1.0
     size = min(settings.batch_size, x.shape[0])
     n_batches = max(1, x.shape[0] // size)
@@ -186,7 +188,7 @@ def train(
 
     with ctrl_c_noted() as pressed:
         if model.q_z.linear is not None and model.p_m.depends_on_x:
-            warm = torch.optim.Adam(warm_parameters(model), lr=WARM_RATE)
+            warm = torch.optim.Adam(warm_parameters(model), lr=WARM_RATE, fused=True)
             for _ in range(WARM_STEPS):
                 step(warm, noise.shuffles(n_members, x.shape[0])[:, :size])
                 if pressed.is_set():
