@@ -10,7 +10,7 @@ from psmvae import PSMVAEImputer
 QUICK = {"max_epochs": 2, "n_draws": 5, "n_sets": 2, "random_state": 0}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _short_warm_up():
     """A mask that depends on x is trained alone at first, for longer than these tests last."""
     with pytest.MonkeyPatch.context() as patch:
