@@ -23,8 +23,7 @@ class Settings:
     """What a PSMVAE is made of.
 
     ``scale`` is the standard deviation of numeric likelihoods on standardised data, None to learn
-    one a column. ``integrate`` says how the missing x_j leaves the objective when the mask depends
-    on it.
+    one a column.
     """
 
     n_members: int
