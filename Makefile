@@ -9,11 +9,11 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-data test-all lint format types bench clean
+.PHONY: help install demo test test-slow test-gpu test-data test-all lint format types bench bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
-	  | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
+	  | while IFS='|' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,10 +51,18 @@ format: $(STAMP)  ## let ruff repair what it can
 types: $(STAMP)  ## mypy, strict, on src
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## the README's numbers; records in benchmarks/results/ (about an hour on two cores)
+bench: $(STAMP)  ## the numbers of the README and docs/models.md; records in benchmarks/results/
 	$(BIN)/python benchmarks/breast.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/trial.py
+	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/cpu.py
+	$(BIN)/python benchmarks/race.py
+
+bench-speed: $(STAMP)  ## the command line, growing tables, and a CUDA device
+	$(BIN)/python benchmarks/command.py
+	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## remove .venv and everything that was made
 	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

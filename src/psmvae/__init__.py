@@ -17,25 +17,48 @@ from typing import TYPE_CHECKING, Any
 from psmvae._version import __version__
 
 if TYPE_CHECKING:
-    from psmvae.imputers import PSMVAEImputer, load
+    from psmvae.imputers import (
+        DLGMImputer,
+        GAINImputer,
+        GMVAEImputer,
+        MeanImputer,
+        MICEImputer,
+        MissForestImputer,
+        MIWAEImputer,
+        NotMIWAEImputer,
+        PSMVAEImputer,
+        VAEImputer,
+        load,
+    )
+    from psmvae.nn.joint_mask import JointMask
     from psmvae.nn.mask import LatentMask, NoMask, SelfMask
     from psmvae.nn.network import Network
 
 __all__ = [
+    "DLGMImputer",
+    "GAINImputer",
+    "GMVAEImputer",
+    "JointMask",
     "LatentMask",
+    "MICEImputer",
+    "MIWAEImputer",
+    "MeanImputer",
+    "MissForestImputer",
     "Network",
     "NoMask",
+    "NotMIWAEImputer",
     "PSMVAEImputer",
     "SelfMask",
+    "VAEImputer",
     "__version__",
     "load",
 ]
 
-_HOME = {
+_HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
+    "JointMask": "psmvae.nn.joint_mask",
     "LatentMask": "psmvae.nn.mask",
     "Network": "psmvae.nn.network",
     "NoMask": "psmvae.nn.mask",
-    "PSMVAEImputer": "psmvae.imputers",
     "SelfMask": "psmvae.nn.mask",
     "load": "psmvae.imputers",
 }

@@ -5,25 +5,41 @@ from functools import cache
 import numpy as np
 import pytest
 
-from psmvae import PSMVAEImputer
-
-QUICK = {"max_epochs": 2, "n_draws": 5, "n_sets": 2, "random_state": 0}
+from contract.registry import EXPECTING, IMPUTERS, VARIANTS
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_warm_up():
     """A mask that depends on x is trained alone at first, for longer than these tests last."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("psmvae.training.loop.WARM_STEPS", 3, raising=False)
+        patch.setattr("psmvae.training.loop.WARM_STEPS", 3)
         yield
+
+
+@pytest.fixture(scope="session", params=IMPUTERS)
+def make(request):
+    """Each imputer in turn: makes one that is fitted in a moment."""
+    return IMPUTERS[request.param]
+
+
+@pytest.fixture(scope="session", params=VARIANTS)
+def variant(request):
+    """Each imputer in turn, some also by another setting."""
+    return VARIANTS[request.param]
+
+
+@pytest.fixture(scope="session", params=EXPECTING)
+def expecting(request):
+    """Those that fill in what they expect, not a draw."""
+    return VARIANTS[request.param]
 
 
 @pytest.fixture(scope="session")
 def quick():
-    """Make an imputer that trains for a moment."""
+    """Make a PSMVAE that trains for a moment: for what does not depend on the imputer."""
 
     def make(mask_model="latent", **parameters):
-        return PSMVAEImputer(mask_model, **(QUICK | parameters))
+        return IMPUTERS["PSMVAE"](mask_model=mask_model, **parameters)
 
     return make
 
@@ -57,11 +73,11 @@ def mixed():
 
 
 @pytest.fixture(scope="session")
-def fitted(quick, numbers):
+def fitted(numbers):
     """An imputer fitted to the array, made once for each setting: not to be changed."""
 
     @cache
-    def fit(mask_model="latent", **parameters):
-        return quick(mask_model, **parameters).fit(numbers)
+    def fit(name="PSMVAE", **parameters):
+        return VARIANTS[name](**parameters).fit(numbers)
 
     return fit

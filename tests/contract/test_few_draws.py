@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 import torch
 
-from psmvae import PSMVAEImputer
+from contract.registry import IMPUTERS, LATENT_ONES
 
 
-def fitted(n_draws):
+def fitted(name, n_draws):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(60, 1)) + 0.2 * rng.normal(size=(60, 6))
     table[rng.random(table.shape) < 0.2] = np.nan
-    settings = {"max_epochs": 2, "n_sets": 2, "random_state": 0, "device": "cpu"}
-    return PSMVAEImputer(n_draws=n_draws, **settings).fit(table), table
+    return IMPUTERS[name](n_draws=n_draws, device="cpu").fit(table), table
 
 
-def test_uneven_weights_are_warned_about():
-    imputer, table = fitted(50)
+@pytest.mark.parametrize("name", LATENT_ONES)
+def test_uneven_weights_are_warned_about(name):
+    imputer, table = fitted(name, 50)
     with torch.no_grad():
         # q(z) far from the posterior: one draw takes all the weight
         imputer.model_.q_z.net.last.bias += 3.0
@@ -28,8 +28,9 @@ def test_uneven_weights_are_warned_about():
 
 
 @pytest.mark.parametrize("n_draws", [1, 50])
-def test_good_weights_and_few_draws_are_not(n_draws):
-    imputer, table = fitted(n_draws)
+@pytest.mark.parametrize("name", LATENT_ONES)
+def test_good_weights_and_few_draws_are_not(name, n_draws):
+    imputer, table = fitted(name, n_draws)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         imputer.transform(table)

@@ -3,9 +3,12 @@
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
+
+from contract.registry import DEEP_ONES, IMPUTERS, VARIANTS
 
 SCRIPT = """
 import signal, sys, warnings
@@ -69,17 +72,39 @@ def test_ctrl_c(environment, tmp_path):
     assert path.is_file()
 
 
-@pytest.mark.parametrize("mask", ["latent", "self", "none"])
-def test_a_signal_in_the_first_epoch(quick, numbers, mask):
+@pytest.mark.parametrize("name", [*DEEP_ONES, "PSMVAE self"])
+def test_a_signal_in_the_first_epoch(numbers, name):
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        imputer = quick(mask, max_epochs=50, n_members=2)
+        imputer = VARIANTS[name](max_epochs=50, n_members=2)
         with pytest.warns(UserWarning, match="interrupted after 1 epochs"):
             imputer.fit(numbers, callback=lambda _: signal.raise_signal(signal.SIGINT))
     finally:
         signal.signal(signal.SIGINT, before)
     assert imputer.n_epochs_ == 1
     assert np.isfinite(imputer.transform(numbers)).all()
+    assert np.isfinite(np.stack(imputer.sample(numbers, n=2))).all()
+
+
+@pytest.mark.parametrize("name", ["MICE", "MICE draws", "MissForest"])
+def test_a_chain_that_is_interrupted_is_not_fitted(numbers, name):
+    """Half a chain is no chain: Ctrl-C goes through, and what was learned before stays."""
+    imputer = VARIANTS[name]().fit(numbers)
+    filled = imputer.transform(numbers)
+    imputer.set_params(max_iter=10**6, tol=0.0)
+    # no change is below a tolerance of zero: the rounds go on until the signal
+    endless = np.vstack([numbers] * 4)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            imputer.fit(endless)
+    finally:
+        timer.join()
+        signal.signal(signal.SIGINT, before)
+    assert imputer.n_rows_ == len(numbers)
+    assert imputer.transform(numbers).tobytes() == filled.tobytes()
 
 
 def test_a_handler_of_the_program_is_left_alone(quick, numbers):
@@ -97,9 +122,10 @@ def test_a_handler_of_the_program_is_left_alone(quick, numbers):
     assert heard == [signal.SIGINT] * imputer.n_epochs_
 
 
-def test_the_callback_is_told_of_every_epoch(quick, numbers):
+@pytest.mark.parametrize("name", DEEP_ONES)
+def test_the_callback_is_told_of_every_epoch(numbers, name):
     told = []
-    imputer = quick(max_epochs=3).fit(numbers, callback=told.append)
+    imputer = IMPUTERS[name](max_epochs=3).fit(numbers, callback=told.append)
     assert [progress.epoch for progress in told] == [1, 2, 3]
     assert told == imputer.history_
     assert all(progress.max_epochs == 3 for progress in told)

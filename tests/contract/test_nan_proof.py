@@ -1,4 +1,4 @@
-"""Odd tables give finite answers, for every mask model."""
+"""Odd tables give finite answers, for every imputer."""
 
 import warnings
 
@@ -7,10 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-
-@pytest.fixture(params=["latent", "self", "none"])
-def mask(request):
-    return request.param
+from contract.registry import methods_of
 
 
 @pytest.fixture
@@ -38,121 +35,122 @@ def check(imputer, table, new=None):
         for each in [filled, *drawn]:
             assert np.isfinite(each).all()
             assert (each == new)[~np.isnan(new)].all()
-        proba = imputer.predict_set_proba(new)
-        assert np.isfinite(proba).all()
-        np.testing.assert_allclose(proba.sum(1), 1.0, atol=1e-9)
-        assert np.isfinite(imputer.score_samples(new)).all()
-        assert np.isfinite(imputer.effective_sample_size(new)).all()
-    assert all(bool(p.isfinite().all()) for p in imputer.model_.parameters())
+        for method in set(methods_of(imputer)) - {"transform", "sample"}:
+            assert np.isfinite(getattr(imputer, method)(new)).all(), method
+        if hasattr(imputer, "predict_set_proba"):
+            np.testing.assert_allclose(imputer.predict_set_proba(new).sum(1), 1.0, atol=1e-9)
+    arrays, _ = imputer._state()
+    assert all(np.isfinite(np.asarray(array)).all() for array in arrays.values())
     return filled, drawn
 
 
-@pytest.mark.parametrize("value", [7.25, 0.0, -3.0, 1e12 + 0.5])
-def test_a_constant_column(quick, base, mask, value):
+@pytest.mark.parametrize("value", [7.25, 0.0, 1e12 + 0.5])
+def test_a_constant_column(variant, base, value):
     base[:, 1] = value
     table = holes(base)
-    filled, drawn = check(quick(mask), table)
+    filled, drawn = check(variant(), table)
     gone = np.isnan(table[:, 1])
     for each in [filled, *drawn]:
         assert np.abs(each[gone, 1] - value).max() < 0.5
 
 
-def test_a_constant_column_of_strings(quick, mask):
+def test_a_constant_column_of_strings(variant):
     table = pl.DataFrame({"a": ["u", None, "u", "u"], "b": [1.5, 2.5, None, 0.5]})
-    imputer = quick(mask).fit(table)
+    imputer = variant().fit(table)
     for each in [imputer.transform(table), *imputer.sample(table, n=2)]:
         assert each["a"].to_list() == ["u"] * 4
 
 
-def test_a_column_with_one_observed_value(quick, base, mask):
+def test_a_column_with_one_observed_value(expecting, base):
     table = holes(base)
     table[1:, 1] = np.nan
-    filled, _ = check(quick(mask), table)
+    filled, _ = check(expecting(), table)
     assert np.abs(filled[:, 1] - table[0, 1]).max() < 1.0
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
-def test_scales(quick, base, mask, scale):
+def test_scales(variant, base, scale):
     table = holes(base * scale)
-    filled, drawn = check(quick(mask), table)
+    filled, drawn = check(variant(), table)
     for each in [filled, *drawn]:
         assert np.abs(each).max() < 20 * scale
-    assert (filled[np.isnan(table)] / scale).std() > 0.1
+    assert (np.stack(drawn)[:, np.isnan(table)] / scale).std() > 0.1
 
 
-def test_scales_side_by_side(quick, base, mask):
+def test_scales_side_by_side(variant, base):
     scales = np.array([1e-12, 1.0, 1e12, 1e6])
     table = holes(base * scales + np.array([0.0, 0.0, 0.0, 1e12]))
-    filled, _ = check(quick(mask), table)
+    filled, _ = check(variant(), table)
     assert (np.abs(filled[:, :3]).max(0) < 20 * scales[:3]).all()
     assert np.abs(filled[:, 3] - 1e12).max() < 20 * 1e6
 
 
-def test_the_result_does_not_depend_on_the_unit(quick, base, mask):
+def test_the_result_does_not_depend_on_the_unit(variant, base):
     table = holes(base)
-    one = quick(mask).fit(table).transform(table)
+    one = variant().fit(table).transform(table)
     # powers of two, so that standardising gives the same bits
-    other = quick(mask).fit(table * 2.0**40).transform(table * 2.0**40)
+    other = variant().fit(table * 2.0**40).transform(table * 2.0**40)
     np.testing.assert_array_equal(one * 2.0**40, other)
 
 
-def test_200_categories(quick, mask):
+def test_200_categories(variant):
     rng = np.random.default_rng(5)
     words = [f"level {i}" for i in range(200)]
     cells = np.array(words + rng.choice(words, 40).tolist(), dtype=object)
     cells[200::3] = None
     table = pl.DataFrame({"word": cells.tolist(), "x": rng.normal(size=240)})
-    imputer = quick(mask).fit(table)
+    imputer = variant().fit(table)
     for each in [imputer.transform(table), *imputer.sample(table, n=2)]:
         assert each["word"].null_count() == 0
         assert set(each["word"]) <= set(words)
-    assert np.isfinite(imputer.score_samples(table)).all()
+    if hasattr(imputer, "score_samples"):
+        assert np.isfinite(imputer.score_samples(table)).all()
 
 
-def test_a_single_row_at_transform(quick, base, mask):
-    check(quick(mask), holes(base), new=np.array([[0.3, np.nan, np.nan, 1.0]]))
+def test_a_single_row_at_transform(variant, base):
+    check(variant(), holes(base), new=np.array([[0.3, np.nan, np.nan, 1.0]]))
 
 
-def test_a_row_with_nothing_observed_is_imputed_from_the_marginal(quick, base, mask):
+def test_a_row_with_nothing_observed_is_imputed_from_the_marginal(expecting, base):
     table = holes(base + np.array([100.0, -50.0, 0.0, 7.0]))
     table[5] = np.nan
-    filled, _ = check(quick(mask), table)
+    filled, _ = check(expecting(), table)
     middle, spread = np.nanmean(table, 0), np.nanstd(table, 0)
     assert (np.abs(filled[5] - middle) < 1.5 * spread).all()
     new = np.full((2, 4), np.nan)
-    filled, _ = check(quick(mask), table, new=new)
+    filled, _ = check(expecting(), table, new=new)
     assert (np.abs(filled - middle) < 1.5 * spread).all()
     assert (filled[0] == filled[1]).all()
 
 
-def test_a_table_with_nothing_missing(quick, base, mask):
-    filled, drawn = check(quick(mask), base)
+def test_a_table_with_nothing_missing(variant, base):
+    filled, drawn = check(variant(), base)
     assert all(each.tobytes() == base.tobytes() for each in [filled, *drawn])
 
 
-def test_nothing_missing_at_fit_but_later(quick, base, mask):
-    check(quick(mask), base, new=holes(base))
+def test_nothing_missing_at_fit_but_later(variant, base):
+    check(variant(), base, new=holes(base))
 
 
-def test_a_table_with_one_row(quick, mask):
-    check(quick(mask), np.array([[1.5, 2.0, -3.0]]))
-    check(quick(mask), np.array([[1.5, 2.0, -3.0]]), new=np.array([[np.nan, 1.0, np.nan]]))
+def test_a_table_with_one_row(variant):
+    check(variant(), np.array([[1.5, 2.0, -3.0]]))
+    check(variant(), np.array([[1.5, 2.0, -3.0]]), new=np.array([[np.nan, 1.0, np.nan]]))
 
 
-def test_a_table_with_one_column(quick, base, mask):
-    check(quick(mask), holes(base[:, :1]))
+def test_a_table_with_one_column(variant, base):
+    check(variant(), holes(base[:, :1]))
 
 
-def test_a_table_with_one_cell(quick, mask):
-    filled, _ = check(quick(mask), np.array([[2.5]]), new=np.array([[np.nan]]))
+def test_a_table_with_one_cell(variant):
+    filled, _ = check(variant(), np.array([[2.5]]), new=np.array([[np.nan]]))
     assert abs(filled[0, 0] - 2.5) < 0.5
 
 
-def test_a_column_with_nothing_observed_is_left_missing(quick, base, mask):
+def test_a_column_with_nothing_observed_is_left_missing(variant, base):
     table = holes(base)
     table[:, 2] = np.nan
     with pytest.warns(UserWarning, match="nothing observed are left missing: 'x2'") as caught:
-        imputer = quick(mask).fit(table)
+        imputer = variant().fit(table)
     assert len(caught) == 1
     for each in [imputer.transform(table), *imputer.sample(table, n=2)]:
         assert np.isnan(each[:, 2]).all()
@@ -163,21 +161,21 @@ def test_a_column_with_nothing_observed_is_left_missing(quick, base, mask):
     assert imputer.transform(table)[3, 2] == 5.0
 
 
-def test_a_huge_outlier(quick, base, mask):
+def test_a_huge_outlier(variant, base):
     table = holes(base)
     table[0, 0] = 1e15
-    check(quick(mask), table)
+    check(variant(), table)
     filled, _ = check(
-        quick(mask), holes(base), new=np.array([[1e15, np.nan, 0.0, 0.0], [-1e300, 0, 0, np.nan]])
+        variant(), holes(base), new=np.array([[1e15, np.nan, 0.0, 0.0], [-1e300, 0, 0, np.nan]])
     )
     assert np.abs(filled[0, 1:]).max() < 1e15
 
 
-def test_whole_numbers_beyond_float64(quick, mask):
+def test_whole_numbers_beyond_float64(variant):
     big = 2**62 + 1
     values = [big, big + 2, None, big + 4, None, big + 6]
     table = pd.DataFrame({"id": pd.array(values, dtype="Int64"), "x": [0.5, 1, 1.5, 2, 2.5, 3]})
-    imputer = quick(mask).fit(table)
+    imputer = variant().fit(table)
     for each in [imputer.transform(table), *imputer.sample(table, n=2)]:
         assert each["id"].dtype == "Int64"
         assert not each["id"].isna().any()
@@ -186,25 +184,25 @@ def test_whole_numbers_beyond_float64(quick, mask):
         assert all(abs(int(value) - big) < 2**53 for value in each["id"])
 
 
-def test_duplicated_rows(quick, base, mask):
+def test_duplicated_rows(expecting, base):
     table = np.repeat(holes(base)[:3], 12, axis=0)
-    filled, _ = check(quick(mask), table)
+    filled, _ = check(expecting(), table)
     for first in (0, 12, 24):
         for row in filled[first : first + 12]:
             np.testing.assert_allclose(row, filled[first], rtol=1e-4, atol=1e-5)
 
 
-def test_duplicated_columns(quick, base, mask):
+def test_duplicated_columns(variant, base):
     table = holes(np.repeat(base[:, :1], 4, axis=1))
-    check(quick(mask), table)
+    check(variant(), table)
 
 
-def test_a_wide_table(quick, mask):
-    check(quick(mask), holes(np.random.default_rng(6).normal(size=(10, 60))))
+def test_a_wide_table(variant):
+    check(variant(), holes(np.random.default_rng(6).normal(size=(10, 60))))
 
 
-def test_nearly_everything_missing(quick, base, mask):
-    check(quick(mask), holes(base, share=0.95))
+def test_nearly_everything_missing(variant, base):
+    check(variant(), holes(base, share=0.95))
 
 
 @pytest.mark.parametrize("extreme", [{"n_sets": 1, "n_draws": 1}, {"n_latent": 30}, {"n_sets": 12}])

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn.functional import logsigmoid
 
+from contract.registry import IMPUTERS
+
 
 class Recorder(nn.Module):
     """Keeps what it was called with."""
@@ -97,6 +99,18 @@ def test_it_fits_and_imputes(quick, mixed, which, n_members):
         assert isinstance(at, slice)
         assert (x is None) == (which != "x")
         assert x is None or (len(x) == 6 and x[4] == at.stop - at.start)
+
+
+@pytest.mark.parametrize("which", models())
+def test_not_miwae_takes_one_too(mixed, which):
+    table = pl.DataFrame(mixed)
+    mask = models()[which]
+    imputer = IMPUTERS["NotMIWAE"](mask_model=mask).fit(table)
+    for filled in [imputer.transform(table), *imputer.sample(table, n=3)]:
+        assert filled.null_count().sum_horizontal().item() == 0
+        assert filled.schema == table.schema
+    assert np.isfinite(imputer.score_samples(table)).all()
+    assert mask.shape.n_sets == 1
 
 
 @pytest.mark.parametrize("which", models())

@@ -1,15 +1,19 @@
-"""scikit-learn's own checks of an estimator, all of them."""
+"""scikit-learn's own checks of an estimator, all of them, for every imputer."""
 
 import pytest
-from sklearn.base import clone
 from sklearn.utils import estimator_checks as sk
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from psmvae import PSMVAEImputer
+from contract.registry import DEEP_ONES, IMPUTERS
 
-ESTIMATOR = PSMVAEImputer(max_epochs=2, n_draws=5, n_sets=2, batch_size=16, random_state=0)
 
-# Every check that fails on purpose, and why.
+def estimator(name):
+    """What is checked: the checks are about the contract, so one epoch is enough."""
+    return IMPUTERS[name](**({"max_epochs": 1} if name in DEEP_ONES else {}))
+
+
+# Every check that fails on purpose, and why; the same for all imputers, which share what is checked
+# here: how a table comes in and goes out.
 EXPECTED_FAILED_CHECKS = {
     # scikit-learn refuses a frame whose columns come in another order. Columns are found by name
     # here, so the order can be repaired without doubt; test_bad_input.py holds the rest of this
@@ -23,7 +27,10 @@ EXPECTED_FAILED_CHECKS = {
 }
 
 
-@parametrize_with_checks([ESTIMATOR], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS)
+@parametrize_with_checks(
+    [estimator(name) for name in IMPUTERS],
+    expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS,
+)
 def test_estimator(estimator, check):
     check(estimator)
 
@@ -46,8 +53,10 @@ MORE = [
 @pytest.mark.filterwarnings("ignore:X has feature names, but")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("check", MORE, ids=lambda check: check.__name__)
-def test_transformer(check, request):
-    name = check.__name__
-    if name in EXPECTED_FAILED_CHECKS:
-        request.applymarker(pytest.mark.xfail(reason=EXPECTED_FAILED_CHECKS[name], strict=True))
-    check(PSMVAEImputer.__name__, clone(ESTIMATOR))
+@pytest.mark.parametrize("name", IMPUTERS)
+def test_transformer(name, check, request):
+    if check.__name__ in EXPECTED_FAILED_CHECKS:
+        reason = EXPECTED_FAILED_CHECKS[check.__name__]
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+    imputer = estimator(name)
+    check(type(imputer).__name__, imputer)

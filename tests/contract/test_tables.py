@@ -110,13 +110,15 @@ def pandas_frames(mixed):
     }
 
 
+@pytest.mark.parametrize("which", ["object", "typed", "category"])
+def test_pandas(make, mixed, which):
+    check(make(), pandas_frames(mixed)[which])
+
+
 @pytest.mark.parametrize(
     "which",
     [
         "plain",
-        "object",
-        "typed",
-        "category",
         "small types",
         "arrow",
         "reversed",
@@ -127,9 +129,8 @@ def pandas_frames(mixed):
         "labels that are numbers",
     ],
 )
-def test_pandas(quick, mixed, which):
-    table = pandas_frames(mixed)[which]
-    check(quick(), table)
+def test_other_frames_of_pandas(quick, mixed, which):
+    check(quick(), pandas_frames(mixed)[which])
 
 
 def test_pandas_attributes_and_flags_stay(quick, mixed):
@@ -141,10 +142,10 @@ def test_pandas_attributes_and_flags_stay(quick, mixed):
     assert filled.index.name == "patient"
 
 
-def test_the_result_is_the_users_own(quick, numbers):
+def test_the_result_is_the_users_own(make):
     full = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 4.5]])
     for table in (full, pd.DataFrame(full, columns=["a", "b"])):
-        filled = quick().fit_transform(table)
+        filled = make().fit_transform(table)
         if isinstance(filled, np.ndarray):
             filled[:] = 0
         else:
@@ -153,7 +154,6 @@ def test_the_result_is_the_users_own(quick, numbers):
 
 
 POLARS_TYPES = {
-    "plain": {},
     "small": {"weight": pl.Float32, "visits": pl.Int32},
     "category": {"arm": pl.Categorical},
     "enum": {"arm": pl.Enum(["mid", "none", "high", "low"])},
@@ -161,8 +161,12 @@ POLARS_TYPES = {
 
 
 @pytest.mark.parametrize("which", POLARS_TYPES)
-def test_polars(quick, mixed, which):
+def test_other_types_of_polars(quick, mixed, which):
     check(quick(), pl.DataFrame(mixed).cast(POLARS_TYPES[which]))
+
+
+def test_polars(make, mixed):
+    check(make(), pl.DataFrame(mixed))
 
 
 def test_polars_nan_is_missing_too(quick, mixed):
@@ -171,7 +175,6 @@ def test_polars_nan_is_missing_too(quick, mixed):
 
 
 ARROW_TYPES = {
-    "plain": {},
     "small": {"weight": pa.float32(), "visits": pa.int32()},
     "large": {"arm": pa.large_string()},
     "dictionary": {"arm": pa.dictionary(pa.int8(), pa.string())},
@@ -179,7 +182,7 @@ ARROW_TYPES = {
 
 
 @pytest.mark.parametrize("which", ARROW_TYPES)
-def test_pyarrow(quick, mixed, which):
+def test_other_types_of_pyarrow(quick, mixed, which):
     arrays = {
         name: pa.array(cells, type=ARROW_TYPES[which].get(name)) for name, cells in mixed.items()
     }
@@ -189,23 +192,27 @@ def test_pyarrow(quick, mixed, which):
     assert filled.schema.metadata == {b"source": b"trial"}
 
 
+def test_pyarrow(make, mixed):
+    check(make(), pa.table(mixed))
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-def test_numpy(quick, numbers, dtype, order):
+def test_numpy_types_and_orders(quick, numbers, dtype, order):
     table = np.asarray(numbers, dtype=dtype, order=order)
     filled = check(quick(), table)
     observed = ~np.isnan(table)
     assert table[observed].tobytes() == filled[observed].tobytes()
 
 
-def test_numpy_odd_bits_survive(quick, numbers):
+def test_numpy_odd_bits_survive(make, numbers):
     table = numbers.copy()
     table[:4, 0] = [-0.0, 5e-324, np.nextafter(1.0, 2.0), -1e-310]
-    check(quick(), table)
+    check(make(), table)
 
 
-def test_numpy_objects(quick, mixed):
-    check(quick(), np.array(list(zip(*mixed.values(), strict=True)), dtype=object))
+def test_numpy_objects(make, mixed):
+    check(make(), np.array(list(zip(*mixed.values(), strict=True)), dtype=object))
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "<U3"])
@@ -228,16 +235,53 @@ def test_a_narwhals_frame(quick, mixed):
     check_filled(native, filled.to_native())
 
 
-def test_one_library_at_fit_and_another_at_transform(quick, mixed):
-    imputer = quick().fit(pl.DataFrame(mixed))
+def test_one_library_at_fit_and_another_at_transform(make, mixed):
+    imputer = make().fit(pl.DataFrame(mixed))
     expected = columns(imputer.transform(pl.DataFrame(mixed)))
     assert columns(imputer.transform(pa.table(mixed))) == expected
     frame = pd.DataFrame(mixed).astype({"visits": "Int64", "smoker": "boolean"})
     assert list(columns(imputer.transform(frame)).values()) == list(expected.values())
 
 
-def test_whole_numbers_and_levels_are_imputed_as_such(quick, mixed):
-    imputer = quick().fit(pl.DataFrame(mixed))
+def test_whole_numbers_and_levels_are_imputed_as_such(make, mixed):
+    imputer = make().fit(pl.DataFrame(mixed))
     for filled in [imputer.transform(pl.DataFrame(mixed)), *imputer.sample(pl.DataFrame(mixed), 3)]:
         assert set(filled["arm"].unique()) <= {"low", "mid", "high"}
         assert filled["visits"].dtype == pl.Int64
+
+
+KINDS = ("real", "positive", "integer", "count", "binary", "ordinal", "categorical")
+
+
+@pytest.fixture(scope="module")
+def every_kind():
+    """A column of each kind, named after it."""
+    rng = np.random.default_rng(9)
+    z = rng.normal(size=30)
+    full = {
+        "real": z.tolist(),
+        "positive": np.exp(z).tolist(),
+        "integer": np.rint(5 * z).astype(int).tolist(),
+        "count": rng.poisson(np.exp(z)).tolist(),
+        "binary": (z > 0).tolist(),
+        "ordinal": [("low", "mid", "high")[int(v > -0.5) + int(v > 0.5)] for v in z],
+        "categorical": rng.choice(["red", "green", "blue"], 30).tolist(),
+    }
+    gone = rng.random((len(full), 30)) < 0.25
+    return pl.DataFrame(
+        {
+            name: [None if hole else cell for cell, hole in zip(cells, holes, strict=True)]
+            for (name, cells), holes in zip(full.items(), gone, strict=True)
+        }
+    )
+
+
+def test_every_kind(variant, every_kind):
+    imputer = variant(kinds={kind: kind for kind in KINDS})
+    check(imputer, every_kind)
+    assert [column.kind for column in imputer.schema_.columns] == list(KINDS)
+    for filled in [imputer.transform(every_kind), *imputer.sample(every_kind, n=5)]:
+        assert (filled["positive"] > 0).all()
+        assert (filled["count"] >= 0).all()
+        assert set(filled["ordinal"]) == {"low", "mid", "high"}
+        assert set(filled["categorical"]) == {"red", "green", "blue"}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 
 from psmvae.kinds import Column
-from psmvae.models.psmvae import PSMVAE, Settings
+from psmvae.models.dlgm import DLGM
+from psmvae.models.gmvae import GMVAE, Settings
+from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
 from psmvae.nn.network import Network
@@ -32,24 +34,31 @@ def mixed_columns():
 def make(
     columns,
     *,
+    model="psmvae",
     mask="latent",
     n_sets=3,
     n_latent=2,
     network=PLAIN,
-    scale=None,
+    scale="learned",
     pi=0.5,
     n_members=2,
     missing_rate=0.3,
     seed=0,
 ):
     layout = Layout.of(columns)
-    settings = Settings(n_members, n_sets, n_latent, network, mask_model(mask), scale, pi)
+    settings = [n_members, n_sets, n_latent, network, mask_model(mask), scale]
     rate = torch.full((len(columns),), missing_rate)
-    return PSMVAE(layout, settings, rate, Noise(seed)).double()
+    if model == "psmvae":
+        built = PSMVAE(layout, PSMVAESettings(*settings, pi=pi), rate, Noise(seed))
+    else:
+        built = {"gmvae": GMVAE, "dlgm": DLGM}[model](
+            layout, Settings(*settings), rate, Noise(seed)
+        )
+    return built.double()
 
 
-def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1):
-    """A PSMVAE that is exactly x = mean + loading z + noise, with the exact q(z | x_obs).
+def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1, model="psmvae"):
+    """A model that is exactly x = mean + loading z + noise, with the exact q(z | x_obs).
 
     ``loading`` is ``(column, latent)``; no psi may be at the floor of the scale.
     """
@@ -57,6 +66,7 @@ def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1):
     n_columns, n_latent = loading.shape
     model = make(
         real_columns(n_columns),
+        model=model,
         mask=mask,
         n_sets=n_sets,
         n_latent=n_latent,

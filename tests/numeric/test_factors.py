@@ -84,9 +84,9 @@ def test_a_fresh_linear_model_decodes_as_the_factor_analysis():
     loading = [[1.0, 0.2], [0.5, -0.4], [0.0, 0.9]]
     model = linear_gaussian(loading, [0.1, -0.2, 0.3], [0.2, 0.3, 0.4])
     z = torch.randn(1, 4, 2, 1, 2, generator=torch.Generator().manual_seed(0)).double()
-    p_x_obs, p_x_mis = model.p_x(z, None, mis=True)
+    p_x_obs, p_x_mis = model.p_x(z, None, both=True)
     expected = z @ torch.tensor(loading).double().T + torch.tensor([0.1, -0.2, 0.3]).double()
     for p_x in (p_x_obs, p_x_mis):
-        torch.testing.assert_close(p_x.expected_features(), expected)
+        torch.testing.assert_close(p_x.expected(), expected)
         scale = p_x.parts[0].log_scale.exp().flatten()
         torch.testing.assert_close(scale, torch.tensor([0.2, 0.3, 0.4]).double().sqrt())

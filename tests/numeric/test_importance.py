@@ -69,7 +69,7 @@ def test_imputation_converges_to_the_conditional_mean(monkeypatch, n_sets):
     means, _ = truth()
     errors = []
     for n_draws in (10, 1000, 100_000):
-        found = posterior(model, n_draws).expected_features(X, M)
+        found = posterior(model, n_draws).expected(X, M)
         errors.append(float(((found - means) * (1 - M)).abs().max()))
     assert errors[2] < 0.01
     assert errors[2] < errors[0]
@@ -107,12 +107,50 @@ def answer_of(log_w):
     return log_w.double().reshape(1, 1, *log_w.shape)
 
 
+def size_of(log_w):
+    running = importance.Running(1, 1, 0, like=log_w.double())
+    running.add(slice(None), answer_of(log_w), None)
+    return float(running.effective_sample_size)
+
+
 def test_effective_sample_size_of_equal_and_of_one_weight():
-    equal = importance.effective_sample_size(answer_of(torch.zeros(8, 3)))
     one = torch.full((8, 3), -1e3)
     one[2] = 0.0
-    assert float(equal) == pytest.approx(8)
-    assert float(importance.effective_sample_size(answer_of(one))) == pytest.approx(1)
+    assert size_of(torch.zeros(8, 3)) == pytest.approx(8)
+    assert size_of(one) == pytest.approx(1)
+
+
+def test_draws_in_blocks_come_to_the_same():
+    generator = torch.Generator().manual_seed(0)
+    log_w = 30 * torch.randn(2, 3, 40, 2, generator=generator).double()
+    values = torch.randn(2, 3, 40, 2, 5, generator=generator).double()
+    weight = importance.normalised(log_w)
+    running = importance.Running(2, 3, 5, like=log_w)
+    for start in range(0, 40, 7):
+        block = slice(start, start + 7)
+        running.add(slice(None), log_w[:, :, block], values[:, :, block])
+    torch.testing.assert_close(running.expected, torch.einsum("eils,eilsf->eif", weight, values))
+    torch.testing.assert_close(running.bound, importance.bound(log_w))
+    torch.testing.assert_close(running.effective_sample_size, 1 / weight.sum(-1).square().sum(-1))
+
+
+@torch.no_grad()
+def test_rows_that_have_enough_draws_get_no_more():
+    """A row's answer is that of its own number of draws, whichever rows come with it."""
+    model = wrong_q().float()
+    x, m = X.float(), M.float()
+    every = Posterior(model, 2000, 0)
+    _, sizes = Posterior(model, 250, 0).impute(x, m)
+    enough = float(sizes.sort().values[1]) + 1.0
+    found, size = Posterior(model, 2000, 0, enough=enough).impute(x, m)
+    done = sizes >= enough
+    first, _ = Posterior(model, 250, 0).impute(x, m)
+    torch.testing.assert_close(found[done], first[done])
+    assert bool((size >= enough).all())
+    alone = Posterior(model, 2000, 0, enough=enough).impute(x[:1], m[:1])[0]
+    torch.testing.assert_close(alone, found[:1])
+    # Monte Carlo error of some hundred draws
+    torch.testing.assert_close(found, every.expected(x, m), atol=0.25, rtol=0)
 
 
 def test_resampling_follows_the_weights():

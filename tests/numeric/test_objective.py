@@ -73,7 +73,7 @@ def slow_elbo(model, batch, epsilon, uniform, mask, pi, beta, weight):
     """Table 1 spelled out."""
     log_q_r, q_z = model.encode(batch)
     z = q_z.at(epsilon)
-    p_x_obs, p_x_mis = model.p_x(z, None, mis=True)
+    p_x_obs, p_x_mis = model.p_x(z, None, both=True)
     features = model.inputs.features(batch.x) * model.inputs.spread(batch.visible)
     inputs = torch.cat([features, batch.visible], -1) if mask != "none" else features
     q_x_mis = model.q_x_mis(inputs, z, None)
@@ -141,7 +141,7 @@ def test_objective_is_table_1(kind, mask, pi, network):
     batch = rows(2, 3)
     epsilon = torch.randn(2, 3, 2, 3, 2, generator=torch.Generator().manual_seed(9)).double()
     noise = FixedNoise(5)
-    answer = model.answer(batch, epsilon, noise, x_mis=True)
+    answer = model.answer(batch, epsilon, noise, auxiliary=True)
     found = elbo(answer, weight_observed=1.7, beta=0.6)
     uniform = getattr(noise, "last", None)
     expected = slow_elbo(model, batch, epsilon, uniform, kind, pi, 0.6, 1.7)
@@ -155,10 +155,11 @@ def gradient_of_x_mis(pi, x_scale):
     observed = torch.where(torch.arange(4) < 2, batch.x * x_scale, batch.x)
     scored = Batch(observed, batch.m, torch.zeros_like(batch.m), batch.known)
     epsilon = torch.zeros(1, 6, 1, 3, 2, dtype=torch.float64)
-    answer = model.answer(scored, epsilon, Noise(0), x_mis=True)
+    answer = model.answer(scored, epsilon, Noise(0), auxiliary=True)
     model.zero_grad()
     elbo(answer).sum().backward()
-    return model.p_x.nets[1].last.bias.grad
+    # the second half of the outputs is x_mis's
+    return model.p_x.net.last.bias.grad[..., model.p_x.n_outputs[0] :]
 
 
 def test_pi_one_never_shows_the_observed_values_to_x_mis():
@@ -173,7 +174,7 @@ def test_pi_zero_gives_q_x_mis_no_part_on_observed_cells():
     model = make(mixed_columns(), pi=0.0, n_members=1)
     batch = rows(1, 6)
     full = Batch.of(batch.x, torch.ones_like(batch.m))
-    answer = model.answer(full, torch.zeros(1, 6, 1, 3, 2).double(), Noise(0), x_mis=True)
+    answer = model.answer(full, torch.zeros(1, 6, 1, 3, 2).double(), Noise(0), auxiliary=True)
     elbo(answer).sum().backward()
     assert float(model.q_x_mis.net.last.bias.grad.abs().max()) == 0.0
 
@@ -210,7 +211,7 @@ def test_held_out_cells_change_nothing_in_the_objective():
     def bound(x):
         m = batch.m * (1 - held)
         hidden = Batch(x, m, m, 1 - held)
-        return elbo(model.answer(hidden, epsilon, Noise(0), x_mis=True)).detach()
+        return elbo(model.answer(hidden, epsilon, Noise(0), auxiliary=True)).detach()
 
     other = batch.x.clone()
     other[:, :, 1] += 3.0

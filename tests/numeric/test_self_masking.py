@@ -57,7 +57,7 @@ def test_the_imputed_mean_is_the_integral(case, monkeypatch):
     noise_double(monkeypatch)
     posterior = Posterior(model(*case), 20_000, 0)
     missing = torch.zeros(1, 1).double()
-    found = posterior.expected_features(missing, missing)
+    found = posterior.expected(missing, missing)
     mean, _, log_p = exact(*case)
     assert float(found) == pytest.approx(mean, abs=0.02)
     assert float(posterior.diagnostics(missing, missing)[0]) == pytest.approx(log_p, abs=0.02)
@@ -78,14 +78,14 @@ def test_draws_follow_the_tilted_density(case, monkeypatch):
 def test_a_mask_that_ignores_x_leaves_the_mean_where_it_is(monkeypatch):
     noise_double(monkeypatch)
     missing = torch.zeros(1, 1).double()
-    found = Posterior(model(0.0, -0.7, 0.8), 20_000, 0).expected_features(missing, missing)
+    found = Posterior(model(0.0, -0.7, 0.8), 20_000, 0).expected(missing, missing)
     assert float(found) == pytest.approx(MEAN, abs=0.02)
 
 
 def test_quadrature_of_the_mask_is_the_integral():
     built = model(6.0, -6.0, 0.8)
     z = torch.tensor([0.3]).double().reshape(1, 1, 1, 1, 1)
-    _, p_x_mis = built.p_x(z, None, mis=True)
+    _, p_x_mis = built.p_x(z, None, both=True)
     found = p_x_mis.log_expectation(built._log_missing(z))
     center, scale = MEAN + LOADING * 0.3, math.sqrt(PSI)
     expected, _ = integrate.quad(
@@ -137,7 +137,7 @@ def test_tilted_categories_are_the_bayes_rule():
         return tilt[x.long()].log()
 
     expected = p * tilt / (p * tilt).sum()
-    torch.testing.assert_close(cells.tilted_features(log_tilt).flatten(), expected)
+    torch.testing.assert_close(cells.tilted(log_tilt).flatten(), expected)
     uniform = torch.rand(20_000, 1, 1, 1, 1, generator=torch.Generator().manual_seed(0)).double()
     drawn = columns(p.log().expand(20_000, 1, 1, 1, 3)).tilted_sample(log_tilt, uniform)
     share = np.bincount(drawn.flatten().long().numpy(), minlength=3) / 20_000

@@ -5,13 +5,15 @@ import torch
 from torch import nn
 
 from numeric.helpers import RESIDUAL, real_columns
-from psmvae.models.psmvae import PSMVAE, Settings
+from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
 from psmvae.nn.noise import Noise
-from psmvae.training import Training, train
-from psmvae.training.heldout import Table, calibrate, held_out_error
-from psmvae.training.loop import Averager, clip_members
+from psmvae.training import LatentRecipe, Training
+from psmvae.training import train as train_recipe
+from psmvae.training.heldout import Table, held_out_error
+from psmvae.training.latent import calibrate
+from psmvae.training.weights import Weights
 
 TRAINING = Training(
     max_epochs=4,
@@ -26,6 +28,11 @@ TRAINING = Training(
 )
 
 
+def train(built, x, m, settings, noise, callback=None):
+    recipe = LatentRecipe(built, settings)
+    return train_recipe(recipe, x, m, built.settings.n_members, settings, noise, callback)
+
+
 def table(n=60, seed=0):
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(n, 1, generator=generator) + 0.3 * torch.randn(n, 4, generator=generator)
@@ -34,7 +41,7 @@ def table(n=60, seed=0):
 
 
 def model(n_members=2, seed=0, mask="latent"):
-    settings = Settings(n_members, 2, 2, RESIDUAL, mask_model(mask), None, 0.5)
+    settings = PSMVAESettings(n_members, 2, 2, RESIDUAL, mask_model(mask), "learned")
     return PSMVAE(Layout.of(real_columns(4)), settings, torch.full((4,), 0.2), Noise(seed))
 
 
@@ -111,24 +118,71 @@ def test_no_held_out_cells_trains_to_the_end():
     assert result.history[-1].held_out_error is None
 
 
+def members(*gradients):
+    """A module of one weight of three members, with gradients."""
+    module = nn.Module()
+    module.weight = nn.Parameter(torch.zeros(3, 4))
+    module.other = nn.Parameter(torch.ones(3, 2, 1))
+    weights = Weights(module, 0.9)
+    module.weight.grad = torch.tensor([[g] * 4 for g in gradients])
+    return module, weights
+
+
 def test_clipping_keeps_members_apart():
-    parameter = nn.Parameter(torch.zeros(3, 4))
-    parameter.grad = torch.tensor([[1.0] * 4, [1000.0] * 4, [torch.nan] * 4])
-    clip_members([parameter], limit=10.0)
-    torch.testing.assert_close(parameter.grad[0], torch.ones(4))
-    assert float(parameter.grad[1].norm()) == pytest.approx(10.0, rel=1e-4)
-    assert float(parameter.grad[2].abs().sum()) == 0.0
+    _, weights = members(1.0, 1000.0, torch.nan)
+    weights.take_gradients(limit=10.0)
+    grad = weights.now.grad[:, :4]
+    torch.testing.assert_close(grad[0], torch.ones(4))
+    assert float(grad[1].norm()) == pytest.approx(10.0, rel=1e-4)
+    assert float(weights.now.grad[2].abs().sum()) == 0.0
+
+
+def test_only_the_chosen_weights_get_a_gradient():
+    module, weights = members(1.0, 2.0, 3.0)
+    module.other.grad = torch.ones(3, 2, 1)
+    weights.take_gradients(100.0, weights.columns([module.other]))
+    assert float(weights.now.grad[:, :4].abs().sum()) == 0.0
+    assert bool((weights.now.grad[:, 4:] == 1).all())
+
+
+def test_parameters_are_views_until_they_are_released():
+    module, weights = members(1.0, 1.0, 1.0)
+    with torch.no_grad():
+        weights.now.fill_(5.0)
+    assert bool((module.weight == 5).all())
+    assert bool((module.other == 5).all())
+    weights.release()
+    with torch.no_grad():
+        weights.now.fill_(6.0)
+    assert bool((module.weight == 5).all())
 
 
 def test_the_average_follows_the_weights():
-    module = nn.Linear(1, 1, bias=False)
-    averager = Averager(module, 0.9)
+    module, weights = members(1.0, 1.0, 1.0)
     with torch.no_grad():
         module.weight.fill_(3.0)
     for _ in range(400):
-        averager.update()
-    averager.swap()
-    assert float(module.weight.detach()) == pytest.approx(3.0, rel=1e-3)
+        weights.update_mean()
+    weights.swap()
+    torch.testing.assert_close(module.weight.detach(), torch.full((3, 4), 3.0), rtol=1e-3, atol=0)
+
+
+def test_the_best_is_kept_for_each_member():
+    module, weights = members(1.0, 1.0, 1.0)
+    weights.keep(torch.tensor([True, True, True]))
+    with torch.no_grad():
+        weights.mean.fill_(7.0)
+    weights.keep(torch.tensor([False, True, False]))
+    weights.restore(best=True)
+    assert module.weight[:, 0].tolist() == [0.0, 7.0, 0.0]
+
+
+def test_time_is_kept():
+    x, m = table()
+    settings = Training(**{**TRAINING.__dict__, "max_epochs": 10**6, "max_time": 0.2})
+    result = train(model(), x, m, settings, Noise(0))
+    assert 0 < len(result.history) < 10**6
+    assert not result.interrupted
 
 
 def test_training_leaves_torchs_global_random_state_alone():

@@ -10,8 +10,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from psmvae.kinds.base import X_LIMIT
 from psmvae.table import Codec, Encoded
-from psmvae.table.codec import X_LIMIT
 
 NAN = float("nan")
 
@@ -35,7 +35,7 @@ def test_encode_standardises_and_marks(make):
     table = make({"n": [1.0, None, 4.5], "s": ["b", "a", None]})
     encoded = Codec.fit(table).encode(table)
     assert isinstance(encoded, Encoded)
-    assert encoded.x.dtype == np.float32
+    assert encoded.x.dtype == np.float64
     assert encoded.m.dtype == bool
     assert encoded.x.tolist() == [[-1.0, 1.0], [0.0, 0.0], [1.0, 0.0]]
     assert encoded.m.tolist() == [[True, True], [False, True], [True, False]]

@@ -138,7 +138,8 @@ Kinds = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="Treat a column as real, integer, binary or categorical (repeatable).",
+        help="Treat a column as real, positive, integer, count, binary, ordinal or categorical "
+        "(repeatable).",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -1,6 +1,22 @@
 """Imputers with scikit-learn's contract."""
 
+from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
+from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImputer
+from psmvae.imputers.gain import GAINImputer
+from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.persist import load
 from psmvae.imputers.psmvae import PSMVAEImputer
 
-__all__ = ["PSMVAEImputer", "load"]
+__all__ = [
+    "DLGMImputer",
+    "GAINImputer",
+    "GMVAEImputer",
+    "MICEImputer",
+    "MIWAEImputer",
+    "MeanImputer",
+    "MissForestImputer",
+    "NotMIWAEImputer",
+    "PSMVAEImputer",
+    "VAEImputer",
+    "load",
+]

@@ -67,6 +67,12 @@ def seed(name: str, value: Any) -> int:
         ) from error
 
 
+def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:
+    """An array of these sizes, from a file that may be damaged."""
+    if tuple(array.shape) != sizes:
+        raise ValueError(f"{name} must have shape {sizes}, got {tuple(array.shape)}.")
+
+
 def mask_module(module: object, n_members: int) -> None:
     """What a user's mask model built: a module each of whose parameters has members first."""
     if not isinstance(module, nn.Module):

@@ -17,24 +17,42 @@ from safetensors.torch import save_file
 
 from psmvae._version import __version__
 from psmvae.imputers import checks
+from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
+from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImputer
+from psmvae.imputers.gain import GAINImputer
+from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.psmvae import PSMVAEImputer
+from psmvae.nn.joint_mask import JointMask
 from psmvae.nn.mask import LatentMask, NoMask, SelfMask
 from psmvae.nn.network import Network
 from psmvae.table.paths import atomic_path
 from psmvae.table.schema import Schema
-from psmvae.training import Progress
 
 if TYPE_CHECKING:
-    from psmvae.imputers.deep import DeepImputer
+    from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
 FORMAT_VERSION = 1
-IMPUTERS: dict[str, type[DeepImputer]] = {"PSMVAEImputer": PSMVAEImputer}
+IMPUTERS: dict[str, type[Imputer]] = {
+    cls.__name__: cls
+    for cls in (
+        PSMVAEImputer,
+        VAEImputer,
+        GMVAEImputer,
+        DLGMImputer,
+        MIWAEImputer,
+        NotMIWAEImputer,
+        GAINImputer,
+        MICEImputer,
+        MissForestImputer,
+        MeanImputer,
+    )
+}
 # Settings that are objects, by the name they have in a file.
-PARTS = {cls.__name__: cls for cls in (SelfMask, LatentMask, NoMask, Network)}
+PARTS = {cls.__name__: cls for cls in (SelfMask, JointMask, LatentMask, NoMask, Network)}
 
 
-def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
+def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
     """Write a fitted imputer; an existing file is replaced only when the new one is complete."""
     facts = describe(imputer)
     imputer._check_parameters()
@@ -43,11 +61,7 @@ def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
         for name, value in imputer.get_params(deep=False).items()
         if name not in ("random_state", "device")
     }
-    _check_unchanged(imputer)
-    state = dict(imputer.model_.state_dict())
-    state["set_order"] = torch.as_tensor(imputer.set_order_)
-    state["set_sizes"] = torch.as_tensor(imputer.set_sizes_)
-    state["missing_rate"] = torch.as_tensor(imputer.missing_rate_)
+    arrays, plain = imputer._state()
     document = {
         "class": type(imputer).__name__,
         "parameters": parameters,
@@ -55,7 +69,7 @@ def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
         "seed": imputer.seed_,
         "n_rows": imputer.n_rows_,
         "feature_names": list(getattr(imputer, "feature_names_in_", [])),
-        "last": dataclasses.asdict(imputer.history_[-1]) if imputer.history_ else None,
+        "plain": plain,
         "facts": facts,
     }
     metadata = {
@@ -64,8 +78,9 @@ def save(imputer: DeepImputer, path: str | os.PathLike[str]) -> None:
         "psmvae": __version__,
         "document": json.dumps(document),
     }
+    state = {**arrays, "missing_rate": imputer.missing_rate_}
+    tensors = {name: torch.as_tensor(value).cpu().contiguous() for name, value in state.items()}
     with atomic_path(path) as temporary:
-        tensors = {name: value.cpu().contiguous() for name, value in state.items()}
         save_file(tensors, str(temporary), metadata=metadata)
 
 
@@ -128,16 +143,15 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
         raise ValueError(
             f"{str(path)!r} is a psmvae model whose contents do not fit together: {error}."
         ) from error
-    imputer.device = device
-    imputer.model_.to(where)
+    if hasattr(imputer, "model_"):
+        imputer.device = device
+        imputer.model_.to(where)
     return imputer
 
 
-def describe(imputer: DeepImputer) -> dict[str, Any]:
+def describe(imputer: Imputer) -> dict[str, Any]:
     """Facts about a fitted imputer, ready for JSON."""
     imputer._check_fitted()
-    settings = imputer.model_.settings
-    _, training = imputer._settings(imputer.n_rows_, len(imputer.missing_rate_))
     rates = dict(
         zip((c.name for c in imputer.schema_.modelled), imputer.missing_rate_, strict=True)
     )
@@ -155,17 +169,7 @@ def describe(imputer: DeepImputer) -> dict[str, Any]:
             }
             for column in imputer.schema_.columns
         ],
-        "mask_model": repr(settings.mask),
-        "n_sets": settings.n_sets,
-        "set_sizes": [round(float(size), 4) for size in imputer.set_sizes_],
-        "n_latent": settings.n_latent,
-        "n_members": settings.n_members,
-        "n_draws": int(imputer.n_draws),
-        "network": dataclasses.asdict(settings.network),
-        "training": dataclasses.asdict(training),
-        "n_epochs": imputer.n_epochs_,
-        "held_out_error": imputer.best_error_,
-        "n_parameters": sum(p.numel() for p in imputer.model_.parameters()),
+        **imputer._facts(),
     }
 
 
@@ -188,21 +192,7 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     return document
 
 
-def _check_unchanged(imputer: DeepImputer) -> None:
-    """Raise where the parameters no longer describe the fitted model: it could not be read back."""
-    fitted = imputer.model_.settings
-    now, _ = imputer._settings(imputer.n_rows_, len(imputer.missing_rate_))
-    names = [field.name for field in dataclasses.fields(fitted)]
-    changed = [name for name in names if getattr(now, name) != getattr(fitted, name)]
-    if changed:
-        told = ", ".join(f"{n} from {getattr(fitted, n)!r} to {getattr(now, n)!r}" for n in changed)
-        raise ValueError(
-            f"The parameters of the model were changed after fit ({told}): fit again or set them "
-            "back before saving."
-        )
-
-
-def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> DeepImputer:
+def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Imputer:
     parameters = {name: _from_json(value) for name, value in document["parameters"].items()}
     imputer = IMPUTERS[document["class"]](**parameters)
     imputer._check_parameters()
@@ -211,14 +201,10 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> DeepIm
     imputer.n_features_in_ = len(imputer.schema_.columns)
     if document["feature_names"]:
         imputer.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-    imputer.set_order_ = state.pop("set_order").numpy()
-    imputer.set_sizes_ = state.pop("set_sizes").numpy()
-    imputer._build(document["n_rows"], state.pop("missing_rate").numpy())
-    imputer.model_.load_state_dict(state)
-    last = document["last"]
-    imputer.history_ = [Progress(**last)] if last else []
-    imputer.best_error_ = last["best_error"] if last else None
-    imputer.n_epochs_ = last["epoch"] if last else 0
+    imputer.n_rows_ = checks.whole_number("n_rows", document["n_rows"], low=1)
+    imputer.missing_rate_ = state.pop("missing_rate").numpy()
+    checks.shape("missing_rate", imputer.missing_rate_, (len(imputer.schema_.modelled),))
+    imputer._set_state(state, document["plain"])
     return imputer
 
 

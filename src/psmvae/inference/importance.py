@@ -34,12 +34,6 @@ def bound(log_w: Tensor) -> Tensor:
     return torch.logsumexp(log_w.flatten(2), -1) - math.log(log_w.shape[2])
 
 
-def effective_sample_size(log_w: Tensor) -> Tensor:
-    """(Σ w_l)² / Σ w_l² with w_l = Σ_r w_lr, from 1 to the number of draws, ``(member, row)``."""
-    w = normalised(log_w).sum(-1)
-    return 1 / w.square().sum(-1)
-
-
 def resample(log_w: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """Draw (l, r) pairs in proportion to their weights.
 
@@ -51,3 +45,62 @@ def resample(log_w: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     flat = flat.clamp(max=cumulative.shape[-1] - 1)
     n_sets = log_w.shape[-1]
     return flat // n_sets, flat % n_sets
+
+
+class Running:
+    """What all draws so far come to, for rows whose draws arrive in blocks.
+
+    Keeps Σ w, Σ w_l² and Σ w · value of each row relative to its largest weight, so that nothing
+    overflows. The result does not depend on how the draws were cut into blocks, but for rounding.
+
+    Parameters
+    ----------
+    n_members, n_rows, n_values : int
+        Sizes of the sums.
+    like : Tensor
+        Gives the data type and device.
+    """
+
+    def __init__(self, n_members: int, n_rows: int, n_values: int, like: Tensor) -> None:
+        self.largest = like.new_full((n_members, n_rows), -torch.inf)
+        self.total = like.new_zeros(n_members, n_rows)
+        self.squares = like.new_zeros(n_members, n_rows)
+        self.values = like.new_zeros(n_members, n_rows, n_values)
+        self.n_draws = like.new_zeros(n_rows)
+
+    def add(self, rows: Tensor | slice, log_w: Tensor, values: Tensor | None) -> None:
+        """Add draws of some rows.
+
+        ``log_w`` is ``(member, row, draw, set)``, ``values`` has one more axis.
+        """
+        before = self.largest[:, rows]
+        largest = torch.maximum(before, log_w.amax((2, 3)))
+        w = torch.exp(log_w - largest[..., None, None])
+        # no draw so far: nothing to carry over
+        carry = torch.where(before.isneginf(), 0.0, torch.exp(before - largest))
+        self.largest[:, rows] = largest
+        per_draw = w.sum(-1)
+        self.total[:, rows] = self.total[:, rows] * carry + per_draw.sum(-1)
+        self.squares[:, rows] = self.squares[:, rows] * carry**2 + per_draw.square().sum(-1)
+        if values is not None:
+            flat = torch.bmm(
+                w.flatten(0, 1).flatten(1).unsqueeze(1), values.flatten(0, 1).flatten(1, 2)
+            )
+            added = flat.reshape(*w.shape[:2], -1)
+            self.values[:, rows] = self.values[:, rows] * carry.unsqueeze(-1) + added
+        self.n_draws[rows] += log_w.shape[2]
+
+    @property
+    def expected(self) -> Tensor:
+        """Weighted mean of the values, ``(member, row, value)``."""
+        return self.values / self.total.unsqueeze(-1)
+
+    @property
+    def bound(self) -> Tensor:
+        """Log of the mean over draws of Σ_r w, ``(member, row)``."""
+        return self.largest + torch.log(self.total / self.n_draws)
+
+    @property
+    def effective_sample_size(self) -> Tensor:
+        """(Σ w_l)² / Σ w_l², ``(member, row)``."""
+        return self.total.square() / self.squares

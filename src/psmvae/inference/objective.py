@@ -1,10 +1,11 @@
-"""The objective of Table 1, a number a row."""
+"""The objectives of training, a number a row: Table 1, and the importance-weighted bound."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
+from psmvae.inference.importance import bound, log_weights
 from psmvae.models.batch import Answer
 
 
@@ -15,7 +16,8 @@ def elbo(answer: Answer, *, weight_observed: Tensor | float = 1.0, beta: float =
         \sum_r q(r) \Big[ E_{q(z|r)}\big[ w \log p(x_{obs}|z,r) + \log p(m|\cdot) + \ell_{mis} \big]
         - \beta\, KL(q(z|r) \| p(z|r)) + \beta \log p(r) - \beta \log q(r) \Big]
 
-    where :math:`\ell_{mis}` collects the terms of x_mis (semi-supervision and its KL).
+    where :math:`\ell_{mis}` collects what further factors add: the terms of x_mis (semi-supervision
+    and its KL), or those of w.
 
     Parameters
     ----------
@@ -32,8 +34,33 @@ def elbo(answer: Answer, *, weight_observed: Tensor | float = 1.0, beta: float =
         ``(member, row)``.
     """
     inside = weight_observed * answer.log_p_x_obs + answer.log_p_m
-    if answer.log_p_x_mis is not None:
-        inside = inside + answer.log_p_x_mis
+    if answer.auxiliary is not None:
+        inside = inside + answer.auxiliary
+    # one draw, as in training, needs no mean
+    inside = inside.squeeze(2) if inside.shape[2] == 1 else inside.mean(2)
     log_ratio_r = answer.log_p_r - answer.log_q_r
-    per_set = inside.mean(2) + beta * (log_ratio_r - answer.kl_z)
+    per_set = torch.add(inside, log_ratio_r - answer.kl_z, alpha=beta)
     return (torch.exp(answer.log_q_r) * per_set).sum(-1)
+
+
+def iwae(answer: Answer, *, weight_observed: Tensor | float = 1.0) -> Tensor:
+    r"""Importance-weighted bound of each row, over the draws of z (and, where drawn, of x_mis).
+
+    .. math:: \log \frac{1}{K} \sum_{l=1}^K \sum_r
+        \frac{p(x_{obs}|z_l,r)^w\, p(m|\cdot)\, p(z_l|r)\, p(r)}{q(z_l|r,\cdot)}
+
+    With one set and K = 1 its expectation is the evidence lower bound.
+
+    Parameters
+    ----------
+    answer : Answer
+        Log densities of a batch.
+    weight_observed : float
+        w, the paper's 1 / (1 − missing rate); 1 gives the bound itself.
+
+    Returns
+    -------
+    Tensor
+        ``(member, row)``.
+    """
+    return bound(log_weights(answer) + (weight_observed - 1.0) * answer.log_p_x_obs)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from psmvae.inference.importance import (
-    bound,
-    effective_sample_size,
-    log_weights,
-    normalised,
-    resample,
-)
+from psmvae.inference.importance import Running, log_weights, normalised, resample
 from psmvae.models.batch import Batch
-from psmvae.models.psmvae import PSMVAE
+from psmvae.models.gmvae import GMVAE
 from psmvae.nn.noise import Noise
 
-MEMORY_BUDGET = 256 * 2**20
+# Bytes that a chunk of rows may take: on a CPU about what its caches like, on a GPU enough to keep
+# it busy.
+MEMORY_BUDGET = {"cpu": 256 * 2**20, "cuda": 8 * 2**30}
+# Draws made at once; more come in blocks of as many.
+BLOCK = 250
 
 
 @dataclass(frozen=True)
@@ -28,52 +27,74 @@ class Posterior:
 
     Parameters
     ----------
-    model : PSMVAE
+    model : GMVAE
         The trained model.
     n_draws : int
         Importance draws of z for each row, set and member.
     seed : int
         The draws' seed. All rows share the draws, so a row's answer does not depend on which rows
         come with it.
-    memory : int
+    memory : int, optional
         Bytes a chunk of rows may take.
+    enough : float, optional
+        Effective sample size at which a row needs no further block of draws; None gives every row
+        all draws.
     """
 
-    model: PSMVAE
+    model: GMVAE
     n_draws: int
     seed: int
-    memory: int = MEMORY_BUDGET
+    memory: int | None = None
+    enough: float | None = None
 
-    def expected_features(self, x: Tensor, m: Tensor) -> Tensor:
-        """E[features(x_mis) | x_obs, m], averaged over members, ``(row, feature)``."""
+    def expected(self, x: Tensor, m: Tensor) -> Tensor:
+        """E[statistics(x_mis) | x_obs, m], averaged over members, ``(row, statistic)``."""
         return self.impute(x, m)[0]
 
     def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
-        """The expected features and the effective sample size of each row behind them."""
-        epsilon = self._shared_noise(x.device)
-        parts, sizes = [], []
-        for batch in self._chunks(x, m, self.n_draws):
-            answer = self.model.answer(batch, epsilon)
-            log_w = log_weights(answer)
-            weight = normalised(log_w)
-            features = self.model.expected_features(answer)
-            parts.append(torch.einsum("eils,eilsf->if", weight, features) / weight.shape[0])
-            sizes.append(effective_sample_size(log_w).mean(0))
-        return torch.cat(parts), torch.cat(sizes)
+        """The expected statistics and the effective sample size of each row behind them."""
+        found = [
+            (running.expected.mean(0), running.effective_sample_size.mean(0))
+            for running in self._run(x, m, self.model.inputs.n_statistics)
+        ]
+        return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
 
     def diagnostics(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The log-likelihood bound and the effective sample size of each row, ``(row,)``.
 
         The bound is of the members' equal mixture, the sample size the members' mean.
         """
-        epsilon = self._shared_noise(x.device)
         bounds, sizes = [], []
-        for batch in self._chunks(x, m, self.n_draws):
-            log_w = log_weights(self.model.answer(batch, epsilon))
-            per_member = bound(log_w)
-            bounds.append(torch.logsumexp(per_member, 0) - torch.log(torch.tensor(len(per_member))))
-            sizes.append(effective_sample_size(log_w).mean(0))
+        for running in self._run(x, m, 0):
+            per_member = running.bound
+            bounds.append(torch.logsumexp(per_member, 0) - math.log(len(per_member)))
+            sizes.append(running.effective_sample_size.mean(0))
         return torch.cat(bounds), torch.cat(sizes)
+
+    def _run(self, x: Tensor, m: Tensor, n_values: int) -> Iterator[Running]:
+        """All draws of each chunk of rows; all rows share the noise."""
+        model, settings = self.model, self.model.settings
+        noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
+        blocks = []
+        for start in range(0, self.n_draws, BLOCK):
+            shape = (settings.n_members, 1, min(BLOCK, self.n_draws - start), 1)
+            uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
+            blocks.append((noise.normal(*shape, settings.n_latent), uniform))
+        for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
+            running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
+            rows: Tensor | slice = slice(None)
+            for epsilon, uniform in blocks:
+                answer = model.answer(batch, epsilon, uniform=uniform)
+                values = model.expected(answer) if n_values else None
+                running.add(rows, log_weights(answer), values)
+                if self.enough is not None:
+                    size = running.effective_sample_size.mean(0)[rows]
+                    wanting = torch.nonzero(size < self.enough).squeeze(1)
+                    if wanting.numel() == 0:
+                        break
+                    rows = wanting if isinstance(rows, slice) else rows[wanting]
+                    batch = batch.rows(wanting)
+            yield running
 
     def set_probabilities(self, x: Tensor, m: Tensor) -> Tensor:
         """q(r | x_obs, m) of each member, ``(member, row, set)``."""
@@ -95,11 +116,6 @@ class Posterior:
             parts.append(drawn.permute(1, 2, 0, 3).flatten(1, 2)[:, :n])
         return torch.cat(parts)
 
-    def _shared_noise(self, device: torch.device) -> Tensor:
-        settings = self.model.settings
-        noise = Noise(self.seed, device)
-        return noise.normal(settings.n_members, 1, self.n_draws, 1, settings.n_latent)
-
     def _chunks(self, x: Tensor, m: Tensor, n_draws: int) -> Iterator[Batch]:
         n_members = self.model.settings.n_members
         size = self.rows_at_once(n_draws)
@@ -109,26 +125,27 @@ class Posterior:
 
     def rows_at_once(self, n_draws: int) -> int:
         """Rows of a chunk that fits the memory budget."""
-        return max(1, self.memory // (4 * self._floats_per_row(n_draws)))
+        device = self.model.observed_rate.device.type
+        memory = MEMORY_BUDGET[device] if self.memory is None else self.memory
+        return max(1, memory // (4 * self._floats_per_row(n_draws)))
 
     def _floats_per_row(self, n_draws: int) -> int:
         """A count of what one row holds at once, from the layers' sizes."""
         settings, columns = self.model.settings, self.model.inputs
         hidden = 4 * settings.network.width
-        cells = 6 * self.model.p_x.x_obs.n_outputs + 4 * columns.n_columns
+        cells = 6 * sum(self.model.p_x.n_outputs) + 4 * columns.n_columns
         if self.model.p_m.depends_on_x:
-            # quadrature nodes of every cell, their features and the mask model's scores
-            nodes = [max(15, block.n_features) for block in columns.blocks]
+            # quadrature nodes of every cell, what is told of them and the mask model's scores
             cells += sum(
-                8 * block.n_columns * n * block.n_features
-                for block, n in zip(columns.blocks, nodes, strict=True)
+                8 * block.n_columns * block.n_nodes * max(block.n_features, block.n_statistics)
+                for block in columns.blocks
             )
         grid = n_draws * settings.n_sets * (hidden + cells + 4 * settings.n_latent)
         return settings.n_members * (grid + 4 * settings.n_latent**2)
 
 
 def draw(
-    model: PSMVAE, batch: Batch, n: int, n_draws: int, noise: Noise, *, observed: bool = False
+    model: GMVAE, batch: Batch, n: int, n_draws: int, noise: Noise, *, observed: bool = False
 ) -> Tensor:
     """``n`` draws of every cell from p(x_j | m_j = 0, x_obs, m), ``(member, row, n, column)``.
 
@@ -138,23 +155,29 @@ def draw(
     """
     n_members, n_rows, n_columns = batch.x.shape
     n_sets = model.settings.n_sets
-    epsilon = noise.normal(n_members, n_rows, n_draws, n_sets, model.settings.n_latent)
-    answer = model.answer(batch, epsilon)
+    shape = (n_members, n_rows, n_draws, n_sets)
+    epsilon = noise.normal(*shape, model.settings.n_latent)
+    uniform = noise.uniform(*shape, n_columns) if model.joint else None
+    answer = model.answer(batch, epsilon, uniform=uniform)
     log_w = log_weights(answer)
     draw_, set_ = resample(log_w, noise.uniform(n_members, n_rows, n))
     z = _pick(answer.z, draw_, set_).unsqueeze(3).expand(-1, -1, -1, n_sets, -1)
     uniform = noise.uniform(n_members, n_rows, n, 1, n_columns)
     if observed:
-        return _pick_set(model.p_x(z, None, mis=False)[0].sample(uniform), set_)
-    drawn = _pick_set(model.sample_missing(z, uniform), set_)
-    features = model.expected_features(answer)
-    center = model.inputs.point(torch.einsum("eils,eilsf->eif", normalised(log_w), features))
+        return _pick_set(model.p_x(z, None, both=False)[0].sample(uniform), set_)
+    if model.joint and answer.x_drawn is not None:
+        # the weights are of these very values
+        drawn = _pick(answer.x_drawn, draw_, set_)
+    else:
+        drawn = _pick_set(model.sample_missing(z, uniform), set_)
+    expected = model.expected(answer)
+    center = model.inputs.point(torch.einsum("eils,eilsf->eif", normalised(log_w), expected))
     widened = center.unsqueeze(2) + model.spread[:, None, None] * (drawn - center.unsqueeze(2))
     return torch.where(model.inputs.is_number, widened, drawn)
 
 
 def _pick(z: Tensor, draw: Tensor, set_: Tensor) -> Tensor:
-    """``z[e, i, draw[e, i, k], set[e, i, k]]``, ``(member, row, k, latent)``."""
+    """``z[e, i, draw[e, i, k], set[e, i, k]]``, ``(member, row, k, ...)``."""
     flat = (draw * z.shape[3] + set_).unsqueeze(-1).expand(-1, -1, -1, z.shape[-1])
     return z.flatten(2, 3).gather(2, flat)
 

@@ -5,9 +5,15 @@ instance here.
 """
 
 from psmvae.kinds.base import Block, Column, Distribution, Kind, Level, Nodes, Scale
+from psmvae.kinds.count import Count
 from psmvae.kinds.levels import Binary, Levels
 from psmvae.kinds.numeric import Integer, Real
+from psmvae.kinds.ordinal import Ordinal
+from psmvae.kinds.positive import Positive
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Real(), Integer(), Binary(), Levels())}
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (Real(), Integer(), Binary(), Levels(), Positive(), Count(), Ordinal())
+}
 
 __all__ = ["KINDS", "Block", "Column", "Distribution", "Kind", "Level", "Nodes", "Scale"]

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 
 Level = str | int | float | bool
 
-Scale = float | Literal["learned", "network"]
+Scale = float | Literal["learned", "network", "student"]
 """Where the scale of a numeric likelihood comes from: a fixed standard deviation, one learned
-parameter a column, or the network beside the mean."""
+parameter a column, or the network beside the mean; "student" is a Student-t likelihood whose scale
+and degrees of freedom come from the network. Likelihoods without a scale ignore it."""
+
+X_LIMIT = 1e6
+"""Standardised numbers are held inside ±1e6 standard deviations, so that float32 and its squares
+stay finite. No value of the fitted table is cut: among n rows, none is further than √n away."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +38,15 @@ class Column:
     n_observed : int
         How many observed values there were. A column with none is not modelled.
     center, scale : float
-        Standardisation of a numeric column: x becomes (x - center) / scale.
+        Standardisation of a numeric column: x becomes (x - center) / scale. Of log x for a
+        positive column, of log(1 + x) for a count.
     levels : tuple
         The distinct observed values of a column with levels; a cell's code is its position here.
+    mean, deviation : float
+        Mean and standard deviation in the table's own units, for a positive or a count column;
+        those of the codes for an ordinal one.
+    shares : tuple of float
+        How often each level of an ordinal column was observed; they sum to one.
 
     Examples
     --------
@@ -51,6 +62,9 @@ class Column:
     center: float = 0.0
     scale: float = 1.0
     levels: tuple[Level, ...] = ()
+    mean: float = 0.0
+    deviation: float = 1.0
+    shares: tuple[float, ...] = ()
 
     @property
     def n_levels(self) -> int:
@@ -61,13 +75,16 @@ class Column:
 class Nodes(NamedTuple):
     """Points and log weights that integrate a function of x_j under a distribution of x_j.
 
-    Both are ``(..., column, node)``; the weights of a column sum to one. ``step`` is the distance
-    between the nodes of an even grid, None where x takes no other values than the nodes.
+    Both are ``(..., column, node)``; the weights of a column sum to one. ``step`` is the width of
+    what each node stands for, ``(..., column, node)``, or ``(..., column, 1)`` where nodes are
+    evenly spaced; None where x takes no other values than the nodes. ``whole`` says that x is a
+    whole number also between nodes.
     """
 
     x: Tensor
     log_weight: Tensor
     step: Tensor | None = None
+    whole: bool = False
 
 
 class Distribution(Protocol):
@@ -77,8 +94,8 @@ class Distribution(Protocol):
         """Log density (or probability) of each cell."""
         ...
 
-    def expected_features(self) -> Tensor:
-        """E[features(x)], shape ``(..., column, feature)``."""
+    def expected(self) -> Tensor:
+        """E[statistics(x)] of its block, shape ``(..., column, statistic)``."""
         ...
 
     def kl(self, other: Distribution) -> Tensor:
@@ -102,35 +119,46 @@ class Block(Protocol):
     """A group of columns of one kind inside the model; an ``nn.Module``.
 
     ``n_features`` numbers describe a cell to a network, ``n_outputs`` numbers come back from a
-    decoder for it.
+    decoder for it. ``n_statistics`` numbers are what is averaged over draws and members to get a
+    point estimate. ``n_nodes`` is how many values `nodes` tries.
     """
 
     n_columns: int
     n_features: int
+    n_statistics: int
     n_outputs: int
+    n_nodes: int
 
     def features(self, x: Tensor) -> Tensor:
         """What a network sees of x: ``(..., column) -> (..., column, feature)``."""
         ...
 
-    def point(self, expected_features: Tensor) -> Tensor:
-        """The best single value given E[features(x)], ``(..., column)``."""
+    def statistics(self, x: Tensor) -> Tensor:
+        """What is averaged for a point estimate: ``(..., column) -> (..., column, statistic)``."""
         ...
 
-    def error(self, expected_features: Tensor, x: Tensor) -> Tensor:
-        """Squared distance of E[features(x)] to the truth's features, ``(..., column)``."""
+    def point(self, expected: Tensor) -> Tensor:
+        """The best single model value given E[statistics(x)], ``(..., column)``."""
+        ...
+
+    def error(self, expected: Tensor, x: Tensor) -> Tensor:
+        """How far E[statistics(x)] is from the truth, ``(..., column)``.
+
+        Squared, and about 1 where nothing is known of x: kinds can be added up.
+        """
         ...
 
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
         """Output bias and loadings for which the decoder is about E[features] = mean + loading z.
 
         ``mean`` is ``(member, column, feature)`` and ``loading`` ``(member, latent, column,
-        feature)``; the answers have outputs in place of features.
+        feature)``; the answers have outputs in place of features. Parameters of the block's own
+        are started too, so it is to be called on every block that gets these outputs.
         """
         ...
 
     def start_scale(self, scale: Tensor) -> None:
-        """Start a learned scale, ``(member, column)``."""
+        """Start a scale at that of the (first) feature given z, ``(member, column)``."""
         ...
 
     def __call__(self, outputs: Tensor) -> Distribution:
@@ -143,27 +171,39 @@ class Kind(Protocol):
 
     The first half works on one column of the table (NumPy, float64, NaN where missing); `block`
     gives the half that works on a group of such columns inside the model (torch). A value inside
-    the model is the standardised number, or the level's code as a float.
+    the model is the standardised number, the count, or the level's code as a float.
     """
 
     name: str
     has_levels: bool
     likelihood: str
+    domain: str
+    limit: float
 
-    def summarise(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        """Center and scale learned from the observed values."""
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where a value is none of this kind's, that is, not `domain`; NaN is never outside."""
+        ...
+
+    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+        """The column with what is learned from its observed values (or codes)."""
         ...
 
     def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """Table values (or level codes) to model values."""
+        """Table values (or level codes) to model values, to be held inside ±`limit`."""
         ...
 
     def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
         """Model values to table values (or level codes); the inverse of `standardise`."""
         ...
 
-    def log_jacobian(self, column: Column) -> float:
-        """Log of |d model value / d table value|: turns a density of one into one of the other."""
+    def log_jacobian(
+        self, column: Column, x: NDArray[np.floating] | float = 0.0
+    ) -> NDArray[np.float64]:
+        """Log of |d model value / d table value| at each model value x.
+
+        Added to a log density of model values, it gives that of table values. For most kinds it is
+        the same at every x.
+        """
         ...
 
     def group(self, column: Column) -> int:

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from psmvae.kinds.base import Column, Nodes, Scale
+from psmvae.kinds.base import X_LIMIT, Column, Nodes, Scale
 
 # A level never seen together with something still keeps this share when logits are started.
 MIN_SHARE = 1e-3
@@ -28,7 +28,7 @@ class Categorical:
         codes = x.long().expand(shape).unsqueeze(-1)
         return self.log_p.expand(*shape, -1).gather(-1, codes).squeeze(-1)
 
-    def expected_features(self) -> Tensor:
+    def expected(self) -> Tensor:
         """The levels' probabilities."""
         return self.log_p.exp()
 
@@ -61,7 +61,7 @@ class CategoricalBlock(nn.Module):
     def __init__(self, n_levels: Sequence[int]) -> None:
         super().__init__()
         self.n_columns = len(n_levels)
-        self.n_features = self.n_outputs = max(n_levels)
+        self.n_features = self.n_statistics = self.n_outputs = self.n_nodes = max(n_levels)
         exists = torch.arange(max(n_levels)) < torch.tensor(n_levels).unsqueeze(-1)
         self.register_buffer("exists", exists, persistent=False)
 
@@ -73,13 +73,17 @@ class CategoricalBlock(nn.Module):
         """One-hot codes."""
         return nn.functional.one_hot(x.long(), self.n_features).to(x.dtype)
 
-    def point(self, expected_features: Tensor) -> Tensor:
-        """The most probable level."""
-        return expected_features.argmax(-1).to(expected_features.dtype)
+    def statistics(self, x: Tensor) -> Tensor:
+        """One-hot codes, whose mean are probabilities."""
+        return self.features(x)
 
-    def error(self, expected_features: Tensor, x: Tensor) -> Tensor:
+    def point(self, expected: Tensor) -> Tensor:
+        """The most probable level."""
+        return expected.argmax(-1).to(expected.dtype)
+
+    def error(self, expected: Tensor, x: Tensor) -> Tensor:
         """Half the Brier score: 0 when certain and right, 1 when certain and wrong."""
-        return 0.5 * (expected_features - self.features(x)).square().sum(-1)
+        return 0.5 * (expected - self.features(x)).square().sum(-1)
 
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities to first order: log(p + w z) ≈ log p + w z / p."""
@@ -96,11 +100,17 @@ class Levels:
     name = "categorical"
     has_levels = True
     likelihood = "softmax"
+    domain = "levels"
+    limit = X_LIMIT
 
-    def summarise(self, values: NDArray[np.float64]) -> tuple[float, float]:
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Codes are known to be levels."""
+        return np.zeros(values.shape, dtype=bool)
+
+    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
         """Codes are not standardised."""
         del values
-        return 0.0, 1.0
+        return column
 
     def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
         """The code."""
@@ -111,10 +121,12 @@ class Levels:
         """The code, held inside the levels."""
         return np.clip(np.rint(x), 0, column.n_levels - 1)
 
-    def log_jacobian(self, column: Column) -> float:
+    def log_jacobian(
+        self, column: Column, x: NDArray[np.floating] | float = 0.0
+    ) -> NDArray[np.float64]:
         """A probability has no units."""
         del column
-        return 0.0
+        return np.zeros(np.shape(x))
 
     def group(self, column: Column) -> int:
         """Columns are padded to a common width: those of like size (2, 4, 8, …) go together."""

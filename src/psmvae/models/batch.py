@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from psmvae.nn.columns import Cells
+from psmvae.nn.factors import PZ, GaussianZ
 
 
 @dataclass(frozen=True)
@@ -29,24 +30,47 @@ class Batch:
         """A batch as met at imputation: all that is observed is visible."""
         return cls(torch.where(m > 0, x, 0.0), m, m, torch.ones_like(m))
 
+    def rows(self, which: Tensor) -> Batch:
+        """Some of the rows."""
+        parts = (self.x, self.m, self.visible, self.known)
+        return Batch(*(part[:, which] for part in parts))
+
 
 @dataclass(frozen=True)
 class Answer:
     """What a model says of a batch for given noise; sets are enumerated, never drawn.
 
-    Shapes: ``log_q_r`` and ``kl_z`` ``(member, row, set)``, ``log_p_r`` ``(member, 1, set)``, the
-    others ``(member, row, draw, set)``. ``p_x`` is the distribution missing cells are imputed from,
-    before any tilt by the mask model. ``log_p_x_mis`` is what the x_mis factors add to the
-    objective; it has no place in importance weights and is None where it was not asked for.
+    Shapes: ``log_q_r`` ``(member, row, set)``, ``log_p_r`` ``(member, 1, set)``, the other log
+    densities ``(member, row, draw, set)``. ``epsilon`` is the noise and ``z`` what q_z makes of it.
+    ``p_x`` is the distribution missing cells are imputed from, before any tilt by the mask model;
+    ``x_drawn`` the missing cells drawn from it where the mask model needs all of x. ``auxiliary``
+    is what further factors (x_mis, w) add to the objective; it has no place in importance weights
+    and is None where it was not asked for.
     """
 
     log_q_r: Tensor
     log_p_r: Tensor
-    kl_z: Tensor
-    log_q_z: Tensor
-    log_p_z: Tensor
+    q_z: GaussianZ
+    p_z: PZ
+    epsilon: Tensor
+    z: Tensor
     log_p_x_obs: Tensor
     log_p_m: Tensor
-    z: Tensor
     p_x: Cells
-    log_p_x_mis: Tensor | None = None
+    x_drawn: Tensor | None = None
+    auxiliary: Tensor | None = None
+
+    @property
+    def kl_z(self) -> Tensor:
+        """KL(q(z|r,·) || p(z|r)), ``(member, row, set)``."""
+        return self.q_z.kl(self.p_z)
+
+    @property
+    def log_q_z(self) -> Tensor:
+        """Log q(z|r,·), ``(member, row, draw, set)``."""
+        return self.q_z.log_prob_at(self.epsilon)
+
+    @property
+    def log_p_z(self) -> Tensor:
+        """Log p(z|r), ``(member, row, draw, set)``."""
+        return self.p_z.log_prob(self.z)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor, nn
 
-from psmvae.kinds import KINDS, Block, Column, Distribution, Nodes, Scale
+from psmvae.kinds import KINDS, Block, Column, Distribution, Scale
+from psmvae.kinds.tools import invert
 
 LogTilt = Callable[[Tensor, slice], Tensor]
 """Log of a non-negative function of x_j: ``(x (..., column, node), columns) -> (..., column,
@@ -57,8 +59,8 @@ class Columns(nn.Module):
         The columns in the model's order.
     n_members : int
         Members stacked.
-    scale : float, "learned" or "network"
-        The scale of numeric likelihoods.
+    scale : float, "learned", "network" or "student"
+        The scale of numeric likelihoods; see `psmvae.kinds.Scale`.
     """
 
     feature_column: Tensor
@@ -76,7 +78,11 @@ class Columns(nn.Module):
         self.parts = modules
         self.n_columns = sum(block.n_columns for block in self.blocks)
         self.n_features = sum(block.n_columns * block.n_features for block in self.blocks)
+        self.n_statistics = sum(block.n_columns * block.n_statistics for block in self.blocks)
         self.n_outputs = sum(block.n_columns * block.n_outputs for block in self.blocks)
+        ends = list(accumulate(block.n_columns for block in self.blocks))
+        starts = [0, *ends[:-1]]
+        self._slices = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
         owner: list[int] = []
         for block, where in zip(self.blocks, self.slices(), strict=True):
             for j in range(where.start, where.stop):
@@ -87,21 +93,26 @@ class Columns(nn.Module):
 
     def slices(self) -> list[slice]:
         """The columns of each block."""
-        ends = torch.tensor([block.n_columns for block in self.blocks]).cumsum(0).tolist()
-        pairs = zip(self.blocks, ends, strict=True)
-        return [slice(end - block.n_columns, end) for block, end in pairs]
+        return self._slices
 
     def features(self, x: Tensor) -> Tensor:
         """What a network sees of x, flat: ``(..., column) -> (..., feature)``."""
         pairs = zip(self.blocks, self.slices(), strict=True)
-        return torch.cat([block.features(x[..., at]).flatten(-2) for block, at in pairs], -1)
+        return joined([block.features(x[..., at]).flatten(-2) for block, at in pairs])
+
+    def statistics(self, x: Tensor) -> Tensor:
+        """What is averaged for a point estimate, flat: ``(..., column) -> (..., statistic)``."""
+        pairs = zip(self.blocks, self.slices(), strict=True)
+        return joined([block.statistics(x[..., at]).flatten(-2) for block, at in pairs])
 
     def spread(self, per_column: Tensor) -> Tensor:
         """A number a column repeated for its features: ``(..., column) -> (..., feature)``."""
+        if self.n_features == self.n_columns:
+            return per_column
         return per_column[..., self.feature_column]
 
     def split(self, flat: Tensor, what: str) -> list[Tensor]:
-        """Flat features or outputs back to one ``(..., column, k)`` a block."""
+        """Flat features, statistics or outputs back to one ``(..., column, k)`` a block."""
         sizes = [(b.n_columns, getattr(b, f"n_{what}")) for b in self.blocks]
         parts = flat.split([n * k for n, k in sizes], -1)
         return [part.unflatten(-1, size) for part, size in zip(parts, sizes, strict=True)]
@@ -111,16 +122,21 @@ class Columns(nn.Module):
         parts = self.split(outputs, "outputs")
         return Cells([block(part) for block, part in zip(self.blocks, parts, strict=True)], self)
 
-    def point(self, expected_features: Tensor) -> Tensor:
-        """The best single value of every cell from flat E[features]."""
-        parts = self.split(expected_features, "features")
-        return torch.cat([b.point(part) for b, part in zip(self.blocks, parts, strict=True)], -1)
+    def point(self, expected: Tensor) -> Tensor:
+        """The best single value of every cell from flat E[statistics]."""
+        parts = self.split(expected, "statistics")
+        return joined([b.point(part) for b, part in zip(self.blocks, parts, strict=True)])
 
-    def error(self, expected_features: Tensor, x: Tensor) -> Tensor:
-        """How far flat E[features] is from the truth, a number a cell."""
-        parts = self.split(expected_features, "features")
+    def error(self, expected: Tensor, x: Tensor) -> Tensor:
+        """How far flat E[statistics] is from the truth, a number a cell."""
+        parts = self.split(expected, "statistics")
         rows = zip(self.blocks, parts, self.slices(), strict=True)
-        return torch.cat([b.error(part, x[..., at]) for b, part, at in rows], -1)
+        return joined([b.error(part, x[..., at]) for b, part, at in rows])
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """Parts side by side; one alone is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
 
 @dataclass(frozen=True)
@@ -133,20 +149,20 @@ class Cells:
     def log_prob(self, x: Tensor) -> Tensor:
         """Log p(x_j | ·), ``(..., column)``."""
         pairs = zip(self.parts, self.columns.slices(), strict=True)
-        return torch.cat([part.log_prob(x[..., at]) for part, at in pairs], -1)
+        return joined([part.log_prob(x[..., at]) for part, at in pairs])
 
     def kl(self, other: Cells) -> Tensor:
         """KL(self || other), ``(..., column)``."""
-        return torch.cat([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)], -1)
+        return joined([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)])
 
-    def expected_features(self) -> Tensor:
-        """Flat E[features(x)], ``(..., feature)``."""
-        return torch.cat([part.expected_features().flatten(-2) for part in self.parts], -1)
+    def expected(self) -> Tensor:
+        """Flat E[statistics(x)], ``(..., statistic)``."""
+        return joined([part.expected().flatten(-2) for part in self.parts])
 
     def sample(self, uniform: Tensor) -> Tensor:
         """A draw of every cell, from uniform noise ``(..., column)``."""
         pairs = zip(self.parts, self.columns.slices(), strict=True)
-        return torch.cat([part.sample(uniform[..., at]) for part, at in pairs], -1)
+        return joined([part.sample(uniform[..., at]) for part, at in pairs])
 
     def log_expectation(self, log_tilt: LogTilt) -> Tensor:
         """Log E[exp(log_tilt(x_j))] of every cell, ``(..., column)``."""
@@ -154,21 +170,21 @@ class Cells:
         for part, at in zip(self.parts, self.columns.slices(), strict=True):
             nodes = part.nodes()
             parts.append(torch.logsumexp(nodes.log_weight + log_tilt(nodes.x, at), -1))
-        return torch.cat(parts, -1)
+        return joined(parts)
 
-    def tilted_features(self, log_tilt: LogTilt) -> Tensor:
-        """Flat E[features(x)] when each cell's density is multiplied by exp(log_tilt(x_j))."""
+    def tilted(self, log_tilt: LogTilt) -> Tensor:
+        """Flat E[statistics(x)] when each cell's density is multiplied by exp(log_tilt(x_j))."""
         parts = []
         for block, part, at in zip(
             self.columns.blocks, self.parts, self.columns.slices(), strict=True
         ):
             nodes = part.nodes()
             weight = torch.softmax(nodes.log_weight + log_tilt(nodes.x, at), -1)
-            # nodes as the last column axis, so that a block's features apply to each of them
-            features = block.features(nodes.x.transpose(-1, -2))
-            expected = (weight.transpose(-1, -2).unsqueeze(-1) * features).sum(-3)
+            # nodes as the last column axis, so that a block's statistics apply to each of them
+            statistics = block.statistics(nodes.x.transpose(-1, -2))
+            expected = (weight.transpose(-1, -2).unsqueeze(-1) * statistics).sum(-3)
             parts.append(expected.flatten(-2))
-        return torch.cat(parts, -1)
+        return joined(parts)
 
     def tilted_sample(self, log_tilt: LogTilt, uniform: Tensor) -> Tensor:
         """A draw of every cell from its tilted density, by inverting it on a fine grid."""
@@ -176,20 +192,5 @@ class Cells:
         for part, at in zip(self.parts, self.columns.slices(), strict=True):
             nodes = part.fine_nodes()
             weight = torch.softmax(nodes.log_weight + log_tilt(nodes.x, at), -1)
-            parts.append(_invert(nodes, weight, uniform[..., at]))
-        return torch.cat(parts, -1)
-
-
-def _invert(nodes: Nodes, weight: Tensor, uniform: Tensor) -> Tensor:
-    """The node where the cumulative weight passes u; between nodes where x is continuous."""
-    cumulative = weight.cumsum(-1)
-    passed = (uniform.unsqueeze(-1) >= cumulative).sum(-1, keepdim=True)
-    # rounding may leave the last cumulative weight under 1: never step onto a node of no weight
-    last = (weight > 0).long().cumsum(-1).argmax(-1, keepdim=True)
-    index = torch.minimum(passed, last)
-    x = nodes.x.expand(weight.shape).gather(-1, index)
-    if nodes.step is not None:
-        mass = weight.gather(-1, index)
-        share = (uniform.unsqueeze(-1) - cumulative.gather(-1, index) + mass) / mass
-        x = x + (share.clamp(0, 1) - 0.5) * nodes.step
-    return x.squeeze(-1)
+            parts.append(invert(nodes, weight, uniform[..., at]))
+        return joined(parts)

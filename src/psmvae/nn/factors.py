@@ -52,19 +52,28 @@ class PR(nn.Module):
 
 
 class PZ(nn.Module):
-    """p(z | r) = N(μ_r, diag σ_r²)."""
+    """p(z | r) = N(μ_r, diag σ_r²); N(0, I) with one set, since p(x | z) can absorb the rest."""
+
+    mean: Tensor
+    log_scale: Tensor
 
     def __init__(self, sizes: Sizes, noise: Noise, spread: float) -> None:
         super().__init__()
         shape = (sizes.n_members, 1, 1, sizes.n_sets, sizes.n_latent)
-        self.mean = nn.Parameter(spread * noise.normal(*shape))
-        self.log_scale = nn.Parameter(torch.zeros(shape))
+        if sizes.n_sets == 1:
+            self.register_buffer("mean", torch.zeros(shape))
+            self.register_buffer("log_scale", torch.zeros(shape))
+        else:
+            self.mean = nn.Parameter(spread * noise.normal(*shape))
+            self.log_scale = nn.Parameter(torch.zeros(shape))
 
     def log_prob(self, z: Tensor) -> Tensor:
         """Log p(z | r), ``(member, row, draw, set)``."""
         log_scale = bounded(self.log_scale)
         standard = (z - self.mean) * torch.exp(-log_scale)
-        return (-0.5 * standard.square() - log_scale - 0.5 * LOG_2PI).sum(-1)
+        # one pass over all draws and no more
+        constant = log_scale.sum(-1) + 0.5 * LOG_2PI * z.shape[-1]
+        return -0.5 * standard.square().sum(-1) - constant
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class GaussianZ:
         log_det = self.log_s.sum(-1)
         if self.log_det_a is not None:
             log_det = log_det + self.log_det_a[..., None, None]
-        return (-0.5 * noise.square() - 0.5 * LOG_2PI).sum(-1) - log_det
+        return -0.5 * noise.square().sum(-1) - 0.5 * LOG_2PI * noise.shape[-1] - log_det
 
     def kl(self, p_z: PZ) -> Tensor:
         """KL(q(z | r, ·) || p(z | r)) in closed form, ``(member, row, set)``."""
@@ -116,7 +125,10 @@ class GaussianZ:
 
 
 class QR(nn.Module):
-    """q(r | x_obs, m): a softmax over sets, as a residual of the mask classes where there are."""
+    """q(r | x_obs, m): a softmax over sets, as a residual of the mask classes where there are.
+
+    With one set there is nothing to infer and no network.
+    """
 
     def __init__(
         self,
@@ -129,12 +141,16 @@ class QR(nn.Module):
         super().__init__()
         self.classes = classes
         start = 0.0 if classes is not None else 1.0
-        self.net = MLP(
-            sizes.n_members, n_in, sizes.n_sets, network=network, noise=noise, start=start
-        )
+        self.net: MLP | None = None
+        if sizes.n_sets > 1:
+            self.net = MLP(
+                sizes.n_members, n_in, sizes.n_sets, network=network, noise=noise, start=start
+            )
 
     def forward(self, inputs: Tensor, m: Tensor, noise: Noise | None) -> Tensor:
         """Log q(r), ``(member, row, set)``."""
+        if self.net is None:
+            return torch.zeros_like(inputs[..., :1])
         logits = self.net(inputs, noise)
         if self.classes is not None:
             logits = logits + self.classes(m)
@@ -205,78 +221,87 @@ class QXMis(nn.Module):
 
 
 class PX(nn.Module):
-    """p(x_obs | z, r) and p(x_mis | z, r): two heads on one trunk, or a network each.
+    """p(x | z, r): a head for x_obs and, where asked for, a second on the same trunk.
 
     With a linear path, outputs = b + W z + network(z, r), started at the factor analysis.
+
+    Parameters
+    ----------
+    second : Layout, optional
+        The columns of the second head: those of x for x_mis.
     """
 
     def __init__(
-        self, sizes: Sizes, layout: Layout, network: Network, noise: Noise, scale: float | None
+        self,
+        sizes: Sizes,
+        layout: Layout,
+        network: Network,
+        noise: Noise,
+        scale: Scale,
+        *,
+        second: Layout | None = None,
     ) -> None:
         super().__init__()
-        where: Scale = "learned" if scale is None else scale
-        self.x_obs = Columns(layout, sizes.n_members, where)
-        self.x_mis = Columns(layout, sizes.n_members, where)
-        n_outputs = self.x_obs.n_outputs
-        self.shared = network.residual
-        self.nets = [
-            MLP(
-                sizes.n_members,
-                sizes.n_latent,
-                n_outputs * (2 if self.shared else 1),
-                network=network,
-                noise=noise,
-                n_sets=sizes.n_sets,
-                set_at="first",
-                start=0.0 if network.linear else 1.0,
-            )
-            for _ in range(1 if self.shared else 2)
-        ]
-        self.net_modules = nn.ModuleList(self.nets)
+        self.x_obs = Columns(layout, sizes.n_members, scale)
+        self.second = None if second is None else Columns(second, sizes.n_members, scale)
+        self.n_outputs = [head.n_outputs for head in self.heads]
+        self.net = MLP(
+            sizes.n_members,
+            sizes.n_latent,
+            sum(self.n_outputs),
+            network=network,
+            noise=noise,
+            n_sets=sizes.n_sets,
+            set_at="first",
+            start=0.0 if network.linear else 1.0,
+        )
         self.loading: nn.Parameter | None = None
         if network.linear:
-            shape = (sizes.n_members, sizes.n_latent, 2 * n_outputs)
+            shape = (sizes.n_members, sizes.n_latent, sum(self.n_outputs))
             self.loading = nn.Parameter(torch.zeros(shape))
 
-    def forward(self, z: Tensor, noise: Noise | None, *, mis: bool) -> tuple[Cells, Cells | None]:
-        """Both distributions; the second only where asked for."""
-        if self.shared:
-            both = self.nets[0](z, noise)
-        else:
-            heads = [net(z, noise) for net in self.nets[: 2 if mis else 1]]
-            both = torch.cat(heads, -1)
-        n = self.x_obs.n_outputs
-        if not mis:
-            both = both[..., :n]
+    @property
+    def heads(self) -> list[Columns]:
+        """The columns of each head."""
+        return [self.x_obs] if self.second is None else [self.x_obs, self.second]
+
+    def forward(self, z: Tensor, noise: Noise | None, *, both: bool) -> tuple[Cells, Cells | None]:
+        """The distributions of both heads; the second only where asked for and there is one."""
+        outputs = self.net(z, noise)
         if self.loading is not None:
-            loading = self.loading[..., : both.shape[-1]]
-            both = both + (z.flatten(1, -2) @ loading).reshape(both.shape)
-        return self.x_obs(both[..., :n]), self.x_mis(both[..., n:]) if mis else None
+            outputs = outputs + (z.flatten(1, -2) @ self.loading).reshape(outputs.shape)
+        if self.second is None:
+            return self.x_obs(outputs), None
+        first, second = outputs.split(self.n_outputs, -1)
+        return self.x_obs(first), self.second(second) if both else None
 
     @torch.no_grad()
     def start_linear(self, mean: Tensor, loading: Tensor, scale: Tensor) -> None:
-        """Start at E[features] = mean + loading z, noise ``scale``.
+        """Start every head at E[features] = mean + loading z, noise ``scale``.
 
         ``mean`` and ``scale`` are ``(member, feature)``, ``loading`` ``(member, latent, feature)``.
+        A head with columns of its own (w) is left where it is.
         """
         if self.loading is None:
             return
-        biases, loadings = [], []
-        columns = self.x_obs
-        parts = zip(
-            columns.blocks,
-            columns.split(mean, "features"),
-            columns.split(loading, "features"),
-            strict=True,
-        )
-        for block, block_mean, block_loading in parts:
-            bias, weight = block.linear_start(block_mean, block_loading)
-            biases.append(bias.flatten(-2))
-            loadings.append(weight.flatten(-2))
-        self.loading.copy_(torch.cat(loadings, -1).repeat(1, 1, 2))
-        bias = torch.cat(biases, -1).unsqueeze(1)
-        for net in self.nets:
-            net.last.bias.copy_(bias.repeat(1, 1, 2 if self.shared else 1))
-        for head in (self.x_obs, self.x_mis):
-            for block, part in zip(head.blocks, head.split(scale, "features"), strict=True):
-                block.start_scale(part[..., 0])
+        start = 0
+        for head, size in zip(self.heads, self.n_outputs, strict=True):
+            at = slice(start, start + size)
+            start += size
+            if head.n_features != mean.shape[-1]:
+                continue
+            biases, loadings = [], []
+            parts = zip(
+                head.blocks,
+                head.split(mean, "features"),
+                head.split(loading, "features"),
+                head.split(scale, "features"),
+                strict=True,
+            )
+            for block, block_mean, block_loading, block_scale in parts:
+                bias, weight = block.linear_start(block_mean, block_loading)
+                biases.append(bias.flatten(-2))
+                loadings.append(weight.flatten(-2))
+                block.start_scale(block_scale[..., 0])
+            self.loading[..., at] = torch.cat(loadings, -1)
+            self.net.output_bias[..., at] = torch.cat(biases, -1).unsqueeze(1)

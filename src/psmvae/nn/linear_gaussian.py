@@ -35,7 +35,8 @@ def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, T
     eye = torch.eye(n_latent, dtype=f.dtype, device=f.device)
     precision = (weight @ outer).unflatten(-1, (n_latent, n_latent)) + eye
     pull = (weight * (f - fa.mean.unsqueeze(1))) @ fa.loading
-    factor = torch.linalg.cholesky(precision)
+    # without the check, which would wait for the GPU: I + a sum of squares has a factor
+    factor, _ = torch.linalg.cholesky_ex(precision)
     a = torch.linalg.solve_triangular(factor, eye.expand(factor.shape), upper=False).mT
     return rows_times(rows_times(pull, a.mT), a), a
 

@@ -10,12 +10,16 @@ Your own needs just that::
 where the module (an ``nn.Module``) has
 
 - ``depends_on_x``: whether m_j depends on x_j itself (its missing values are then integrated out);
+- optionally ``joint = True``: m_j depends on other columns too. Missing values are then drawn, and
+  ``x`` is ``(member, row, draw, set, column)``, one value a cell, for all columns at once;
 - ``as_input``: whether the encoders also see the mask;
 - ``forward(x, z, at)``, which gives log p(m_j missing | ·) and log p(m_j observed | ·) of the
   columns ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set,
   column, node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False.
   Both answers are ``(member, row, draw, set, column[, node])``;
 - parameters whose first axis is the members;
+- optionally, where it does not depend on x, ``log_prob(m, z)``: log p(m_j | ·) of a mask ``(member,
+  row, 1, 1, column)``, for all columns at once, where that is cheaper than both answers;
 - optionally ``start(rate)``, called before training with the missing rate of each column in each
   set that the masks suggest, ``(member, set, column)``.
 """
@@ -28,7 +32,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch.nn.functional import logsigmoid, softplus
 
 from psmvae.nn.columns import Columns
 from psmvae.nn.network import MLP, Network
@@ -105,6 +109,11 @@ class _NoMask(nn.Module):
         nothing = torch.zeros_like(z[..., :1])
         return nothing, nothing
 
+    def log_prob(self, m: Tensor, z: Tensor) -> Tensor:
+        """Log 1."""
+        del m
+        return torch.zeros_like(z[..., :1])
+
 
 @dataclass(frozen=True)
 class LatentMask:
@@ -145,6 +154,10 @@ class _LatentMask(nn.Module):
         score = (self.net(z) + self.odds)[..., at]
         return logsigmoid(score), logsigmoid(-score)
 
+    def log_prob(self, m: Tensor, z: Tensor) -> Tensor:
+        """Log p(m_j | z, r) of a mask, ``(member, row, draw, set, column)``."""
+        return logsigmoid((self.net(z) + self.odds) * (1 - 2 * m))
+
 
 @dataclass(frozen=True)
 class SelfMask:
@@ -160,7 +173,11 @@ class SelfMask:
         logistic of the paper.
     integrate : {"quadrature", "draw"}
         How the missing x_j is integrated out of the training objective: exactly, or by a draw from
-        q(x_mis) as in the paper. Imputation always integrates by quadrature.
+        q(x_mis) as in the paper (from p(x | z) in models without q(x_mis)). Imputation always
+        integrates by quadrature.
+    sign : {"high", "low"}, optional
+        What is known of w: "high" values go missing more often, or "low" ones. Holds for columns of
+        numbers; unknown by default.
     trust_normal : bool, optional
         Learn x and mask together from the start, as a selection model does. This also corrects what
         the selection did to the relations between columns, but it takes a skewed residual for a
@@ -180,6 +197,7 @@ class SelfMask:
     ceiling: bool = True
     integrate: Integrate = "quadrature"
     trust_normal: bool | None = None
+    sign: Literal["high", "low"] | None = None
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -196,6 +214,8 @@ class SelfMask:
             raise ValueError(
                 f"SelfMask needs integrate to be 'quadrature' or 'draw', got {self.integrate!r}."
             )
+        if self.sign not in (None, "high", "low"):
+            raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
         """A logistic regression for each set and column."""
@@ -227,6 +247,7 @@ class _SelfMask(nn.Module):
         if settings.ceiling:
             self.ceiling_odds = nn.Parameter(torch.logit(ceiling).expand(*sets, -1).clone())
         self.weight = nn.Parameter(0.1 * noise.normal(*sets, shape.columns.n_features))
+        self.sign = {None: 0.0, "high": 1.0, "low": -1.0}[settings.sign]
         chosen = [settings.columns is None or name in settings.columns for name in shape.names]
         self.register_buffer("active", torch.tensor(chosen, device=rate.device), persistent=False)
 
@@ -247,6 +268,8 @@ class _SelfMask(nn.Module):
         number = self.columns.slices().index(at)
         block = self.columns.blocks[number]
         weight = self.columns.split(self.weight, "features")[number]
+        if self.sign and block.n_features == 1:
+            weight = self.sign * softplus(weight)
         # (..., node, column, feature): a block's features need the column axis last
         features = block.features(x.transpose(-1, -2))
         pull = (features * weight.unsqueeze(-3)).sum(-1).transpose(-1, -2)

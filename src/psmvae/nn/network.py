@@ -24,8 +24,7 @@ class Network:
     depth : int
         Plain: the number of hidden layers. Residual: the number of residual blocks.
     residual : bool
-        Residual blocks (LayerNorm, SiLU) and one decoder trunk for x_obs and x_mis; otherwise
-        plain ReLU layers and a network of its own for every factor, as in the paper.
+        Residual blocks (LayerNorm, SiLU); otherwise plain ReLU layers, as in the paper.
     dropout : float
         Share of the hidden units dropped while training.
     linear : bool
@@ -75,19 +74,36 @@ class Linear(nn.Module):
     """y = x W + b, each member with its own: ``(member, ..., in) -> (member, ..., out)``."""
 
     def __init__(
-        self, n_members: int, n_in: int, n_out: int, noise: Noise, gain: float = 1.0
+        self,
+        n_members: int,
+        n_in: int,
+        n_out: int,
+        noise: Noise,
+        gain: float = 1.0,
+        *,
+        bias: bool = True,
     ) -> None:
         super().__init__()
         bound = 1.0 / math.sqrt(max(n_in, 1))
         start = (2 * noise.uniform(n_members, n_in, n_out) - 1) * bound * gain
         self.weight = nn.Parameter(start)
-        self.bias = nn.Parameter((2 * noise.uniform(n_members, 1, n_out) - 1) * bound * gain)
+        self.bias: nn.Parameter | None = None
+        if bias:
+            start = (2 * noise.uniform(n_members, 1, n_out) - 1) * bound * gain
+            self.bias = nn.Parameter(start)
 
     def forward(self, x: Tensor) -> Tensor:
-        """One batched product over all other axes."""
+        """One product over all other axes, batched over members where there are several."""
         rows = x.reshape(x.shape[0], -1, x.shape[-1])
-        y = torch.baddbmm(self.bias, rows, self.weight)
-        return y.reshape(*x.shape[:-1], y.shape[-1])
+        if self.bias is None:
+            y = torch.bmm(rows, self.weight)
+        elif x.shape[0] == 1:
+            # one product with its bias is one operation, a batch of one is two
+            bias, weight = self.bias.flatten(), self.weight.squeeze(0)
+            y = torch.addmm(bias, rows.squeeze(0), weight)
+        else:
+            y = torch.baddbmm(self.bias, rows, self.weight)
+        return y.reshape(*x.shape[:-1], self.weight.shape[-1])
 
 
 class Norm(nn.Module):
@@ -117,7 +133,7 @@ class Residual(nn.Module):
 
     def forward(self, h: Tensor, noise: Noise | None) -> Tensor:
         """One block; ``noise`` is given while training and drives the dropout."""
-        inner = nn.functional.silu(self.first(self.norm(h)))
+        inner = silu(self.first(self.norm(h)))
         out: Tensor = h + self.second(dropped(inner, self.dropout, noise))
         return out
 
@@ -132,10 +148,10 @@ def dropped(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
 class MLP(nn.Module):
     """A network that also knows the set: ``(member, row, draw, set, in) -> (..., set, out)``.
 
-    The set enters as a bias of a hidden layer, one a set: the same as feeding r one-hot to that
-    layer, without a product for each set. Where it enters decides what is computed once a row:
-    ``set_at="last"`` (encoders) runs everything but the last layer once a row, whatever the number
-    of sets; ``set_at="first"`` (decoders, whose input has sets already) lets it act at all depths.
+    r enters one-hot. Where it enters decides what is computed once a row: ``set_at="first"``
+    (decoders, whose input has sets already) appends it to the input and lets it act at all depths;
+    ``set_at="last"`` (encoders) adds it to the last hidden layer, as a bias for each set, and runs
+    everything before once a row, whatever the number of sets.
 
     Parameters
     ----------
@@ -144,6 +160,8 @@ class MLP(nn.Module):
     start : float
         Gain of the last layer's first weights; 0 starts the network at its output bias.
     """
+
+    one_hot: Tensor
 
     def __init__(
         self,
@@ -162,7 +180,15 @@ class MLP(nn.Module):
         self.residual = network.residual
         self.dropout = network.dropout
         self.set_at = set_at
-        self.first = Linear(n_members, n_in, width, noise)
+        self.n_sets = n_sets
+        self.register_buffer("one_hot", torch.eye(n_sets), persistent=False)
+        appended = n_sets if set_at == "first" else 0
+        # a row of weights for each set is as good as a bias
+        self.first = Linear(n_members, n_in + appended, width, noise, bias=appended == 0)
+        if appended and network.residual:
+            with torch.no_grad():
+                sets = 2 * noise.uniform(n_members, n_sets, width) - 1
+                self.first.weight[:, n_in:] = sets
         if network.residual:
             self.hidden = nn.ModuleList(
                 Residual(n_members, width, network.dropout, noise) for _ in range(network.depth)
@@ -174,24 +200,43 @@ class MLP(nn.Module):
             )
         self.last = Linear(n_members, width, n_out, noise, gain=start)
         self.set_bias: nn.Parameter | None = None
-        if n_sets:
+        if n_sets and not appended:
             bound = 1.0 / math.sqrt(n_in + n_sets) if not network.residual else 1.0
             bias = (2 * noise.uniform(n_members, 1, 1, n_sets, width) - 1) * bound
             self.set_bias = nn.Parameter(bias)
 
+    @property
+    def output_bias(self) -> nn.Parameter:
+        """The bias of the last layer, ``(member, 1, out)``."""
+        if self.last.bias is None:
+            raise ValueError("the last layer has no bias")
+        return self.last.bias
+
     def forward(self, x: Tensor, noise: Noise | None = None) -> Tensor:
         """Outputs; ``noise`` is given while training."""
+        if self.n_sets and self.set_at == "first":
+            x = torch.cat([x, self.one_hot.to(x.dtype).expand(*x.shape[:-1], -1)], -1)
         h = self.first(x)
-        if self.set_bias is not None and (self.set_at == "first" or len(self.hidden) == 0):
+        if self.set_bias is not None and len(self.hidden) == 0:
             h = h + self.set_bias
         if self.residual:
             for block in self.hidden:
                 h = block(h, noise)
         else:
             for layer in self.hidden:
-                h = layer(torch.relu(h))
-        if self.set_bias is not None and self.set_at == "last" and len(self.hidden) > 0:
+                h = layer(relu(h))
+        if self.set_bias is not None and len(self.hidden) > 0:
             h = h + self.set_bias
-        h = nn.functional.silu(self.norm(h)) if self.residual else torch.relu(h)
+        h = silu(self.norm(h)) if self.residual else relu(h)
         out: Tensor = self.last(dropped(h, self.dropout, noise))
         return out
+
+
+def relu(h: Tensor) -> Tensor:
+    """max(h, 0), in place where nobody needs h again."""
+    return nn.functional.relu(h, inplace=not torch.is_grad_enabled())
+
+
+def silu(h: Tensor) -> Tensor:
+    """The product of h and sigmoid(h), in place where nobody needs h again."""
+    return nn.functional.silu(h, inplace=not torch.is_grad_enabled())

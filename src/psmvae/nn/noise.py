@@ -30,6 +30,11 @@ class Noise:
         self.generator = torch.Generator(device=self.device)
         self.generator.manual_seed(seed)
 
+    def restart(self, state: Tensor) -> None:
+        """Go on from a generator's state with a generator of its own."""
+        self.generator = torch.Generator(device=self.device)
+        self.generator.set_state(state)
+
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers."""
         return torch.randn(*shape, generator=self.generator, device=self.device)

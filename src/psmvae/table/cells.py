@@ -50,6 +50,8 @@ class Cells:
         Where a cell is missing: null, None, NA or NaN.
     order : tuple, optional
         The categories of a categorical data type, in its own order.
+    ordered : bool
+        Whether the data type says that this order means something.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Cells:
     raw: NDArray[Any]
     missing: NDArray[np.bool_]
     order: tuple[Level, ...] | None = None
+    ordered: bool = False
 
     @property
     def n_observed(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from psmvae.table.cells import Cells, New, as_numpy, holds
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frames import Frame, open_table, quoted
-from psmvae.table.schema import Schema, check_finite, check_kinds, make_column
+from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
     from psmvae.kinds import Column
 
-X_LIMIT = 1e6
-"""Model values are held inside ±1e6 standard deviations, so that float32 and its squares stay
-finite. No value of the fitted table is cut: among n rows, none is further than √n away."""
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -31,14 +27,14 @@ class Encoded:
 
     Parameters
     ----------
-    x : ndarray of float32, (row, column)
-        Model values of the modelled columns: standardised numbers or codes of levels; 0 where
-        missing.
+    x : ndarray of float64, (row, column)
+        Model values of the modelled columns: standardised numbers, counts or codes of levels; 0
+        where missing.
     m : ndarray of bool, (row, column)
         True where observed.
     """
 
-    x: NDArray[np.float32]
+    x: NDArray[np.float64]
     m: NDArray[np.bool_]
 
 
@@ -62,7 +58,7 @@ class Codec:
     >>> encoded.x
     array([[-1.,  0.],
            [ 0.,  1.],
-           [ 1.,  0.]], dtype=float32)
+           [ 1.,  0.]])
     >>> encoded.m
     array([[ True,  True],
            [False,  True],
@@ -131,7 +127,13 @@ class Codec:
             warnings.warn(message, UserWarning, stacklevel=2)
         return cls(Schema(tuple(columns)))
 
-    def encode(self, table: Any, *, unseen: Literal["error", "missing"] = "error") -> Encoded:
+    def encode(
+        self,
+        table: Any,
+        *,
+        unseen: Literal["error", "missing"] = "error",
+        standardise: bool = True,
+    ) -> Encoded:
         """Model values of a table with the fitted columns.
 
         Parameters
@@ -140,6 +142,8 @@ class Codec:
             A frame's columns are found by name, in any order; an array's by position.
         unseen : {"error", "missing"}, default="error"
             What to do about a level that was not there in `fit`.
+        standardise : bool, default=True
+            False gives numbers as the table has them, to the bit; codes of levels are the same.
 
         Returns
         -------
@@ -149,7 +153,8 @@ class Codec:
         Raises
         ------
         ValueError
-            If columns are missing or too many, values infinite or levels unseen.
+            If columns are missing or too many, values infinite or not the kind's (say, below zero
+            in a positive column), or levels unseen.
         TypeError
             If a column of numbers now holds strings or the reverse.
 
@@ -166,16 +171,20 @@ class Codec:
             raise ValueError(message)
         frame, where = self._open(table)
         shape = (frame.n_rows, len(self.schema.modelled))
-        x, m = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
+        x, m = np.zeros(shape), np.zeros(shape, dtype=bool)
         for j, column in enumerate(self.schema.modelled):
             cells = _same_family(frame.cells(where[column.name]), column)
             check_finite(cells)
             values = _codes(cells, column, unseen) if column.levels else cells.values()
             observed = ~np.isnan(values)
-            # what overflows here is cut at the limit
-            with np.errstate(over="ignore"):
-                standard = KINDS[column.kind].standardise(values, column)
-            x[:, j] = np.where(observed, np.clip(standard, -X_LIMIT, X_LIMIT), 0.0)
+            kind = KINDS[column.kind]
+            check_domain(cells, column.kind, values)
+            if standardise:
+                # what overflows here is cut at the limit
+                with np.errstate(over="ignore"):
+                    standard = kind.standardise(values, column)
+                values = np.clip(standard, -kind.limit, kind.limit)
+            x[:, j] = np.where(observed, values, 0.0)
             m[:, j] = observed
         return Encoded(x, m)
 

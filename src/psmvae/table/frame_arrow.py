@@ -50,7 +50,8 @@ def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
     # a category's cells are those of its values; the dictionary gives their order
     cells = arrow_cells(name, column.cast(column.type.value_type))
     order = tuple(value for value in _dictionary(column).to_pylist() if value is not None)
-    return replace(cells, dtype=dtype, storage=storage, order=order)
+    ordered = bool(column.type.ordered)
+    return replace(cells, dtype=dtype, storage=storage, order=order, ordered=ordered)
 
 
 def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -84,7 +85,8 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
         # the code of a missing cell is -1: the None at the end
         lookup = np.array([*categories, None], dtype=object)
         items = lookup[series.cat.codes.to_numpy()]
-        return object_cells(name, items, dtype=str(wrapped), storage=storage, order=order)
+        cells = object_cells(name, items, dtype=str(wrapped), storage=storage, order=order)
+        return replace(cells, ordered=bool(dtype.ordered))
     if storage == "string":
         items = series.to_numpy(dtype=object)
         return object_cells(name, items, dtype=str(wrapped), storage=storage)

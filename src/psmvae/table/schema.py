@@ -13,6 +13,8 @@ from psmvae.table.frames import quoted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from numpy.typing import NDArray
+
     from psmvae.kinds import Column
     from psmvae.table.cells import Cells
 
@@ -62,8 +64,13 @@ class Schema:
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dict that `json` can write; levels keep their type."""
+        lists = ("levels", "shares")
         columns = [asdict(column) for column in self.columns]
-        return {"columns": [{**column, "levels": list(column["levels"])} for column in columns]}
+        return {
+            "columns": [
+                {**column, **{name: list(column[name]) for name in lists}} for column in columns
+            ]
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
@@ -78,7 +85,13 @@ class Schema:
 
         try:
             columns = tuple(
-                Column(**{**column, "levels": tuple(column.get("levels", ()))})
+                Column(
+                    **{
+                        **column,
+                        "levels": tuple(column.get("levels", ())),
+                        "shares": tuple(column.get("shares", ())),
+                    }
+                )
                 for column in data["columns"]
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -94,9 +107,11 @@ class Schema:
 def infer_kind(cells: Cells) -> str:
     """Return the kind of a column nobody declared.
 
-    Bools are binary; strings and categories are binary if exactly two levels are observed and
-    else categorical; numbers are binary if they are exactly 0 and 1, integer if all are whole
-    (pandas keeps integers with gaps as floats) and else real. Decimals are real.
+    Bools are binary; strings and categories are binary if exactly two levels are observed, ordinal
+    if there are more and the data type says that they are ordered, and else categorical; numbers
+    are binary if they are exactly 0 and 1, integer if all are whole (pandas keeps integers with
+    gaps as floats) and else real. Decimals are real. Positive and count columns have to be
+    declared.
 
     Parameters
     ----------
@@ -106,7 +121,7 @@ def infer_kind(cells: Cells) -> str:
     Returns
     -------
     str
-        "binary", "categorical", "integer" or "real".
+        "binary", "categorical", "ordinal", "integer" or "real".
 
     Examples
     --------
@@ -126,7 +141,10 @@ def infer_kind(cells: Cells) -> str:
     if cells.family == "bool":
         return "binary"
     if cells.family == "string" or cells.storage == "category":
-        return "binary" if len(cells.levels()) == 2 else "categorical"
+        n_levels = len(cells.levels())
+        if n_levels == 2:
+            return "binary"
+        return "ordinal" if cells.ordered and n_levels > 2 else "categorical"
     if cells.storage == "decimal" or cells.dtype.startswith("Decimal"):
         return "real"
     values = cells.observed()
@@ -173,14 +191,17 @@ def make_column(cells: Cells, kind: str | None = None) -> Column:
         levels = ()
         _check_numbers(cells, name)
         values = cells.values()
-    center, scale = KINDS[name].summarise(values[~np.isnan(values)])
-    if not (math.isfinite(center) and math.isfinite(scale)):
+    check_domain(cells, name, values)
+    plain = Column(cells.name, name, cells.dtype, cells.n_observed, levels=levels)
+    column = KINDS[name].learn(values[~np.isnan(values)], plain)
+    learned = (column.center, column.scale, column.mean, column.deviation)
+    if not all(map(math.isfinite, learned)):
         message = (
             f"column {cells.name!r} holds values too large to standardise (between "
             f"{np.nanmin(values):g} and {np.nanmax(values):g}): rescale it"
         )
         raise ValueError(message)
-    return Column(cells.name, name, cells.dtype, cells.n_observed, center, scale, levels)
+    return column
 
 
 def check_finite(cells: Cells) -> None:
@@ -192,6 +213,21 @@ def check_finite(cells: Cells) -> None:
         message = (
             f"column {cells.name!r} contains infinity (inf) in {n_rows} of {cells.raw.size} rows; "
             "expected finite numbers, or NaN where a value is missing"
+        )
+        raise ValueError(message)
+
+
+def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
+    """Raise if a column holds numbers that its kind does not know."""
+    from psmvae.kinds import KINDS
+
+    outside = KINDS[kind].outside(values)
+    n_rows = int(np.count_nonzero(outside))
+    if n_rows:
+        message = (
+            f"column {cells.name!r} is declared {kind} but {n_rows} of {cells.n_observed} observed "
+            f"values (such as {values[outside][0]:g}) are not {KINDS[kind].domain}: declare it "
+            "real or integer, or mend these values"
         )
         raise ValueError(message)
 

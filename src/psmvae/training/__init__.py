@@ -1,5 +1,7 @@
 """Training: the loop, its settings and what it reports."""
 
-from psmvae.training.loop import Progress, Training, TrainingResult, train
+from psmvae.training.latent import LatentRecipe
+from psmvae.training.loop import Progress, TrainingResult, train
+from psmvae.training.settings import Training
 
-__all__ = ["Progress", "Training", "TrainingResult", "train"]
+__all__ = ["LatentRecipe", "Progress", "Training", "TrainingResult", "train"]

@@ -1,0 +1,222 @@
+"""Training and imputation on one GPU, in the settings of the paper: PSMVAE(b), all its factors.
+
+Batch 200, 10 sets, z of 20, hidden layers of 128, letter's 16,000 x 16 training table (from
+``PSMVAE_DATA_HOME``; a random table of that shape without it).
+
+1. A training step, one member and several stacked: the same captured step that `fit` replays;
+   beside it the same step without capture, and a plain loop over the sets (plain_loop.py).
+2. Imputation with K = 10,000 draws for every row, in milliseconds a row, and with draws spent where
+   the effective sample size asks for them; with the RMSE of each, by the paper's protocol.
+3. What bounds a step: kernels and their time, from a profile.
+
+Run with
+
+    python benchmarks/gpu.py [--epochs 200] [--rows 4000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from plain_loop import PlainLoop
+from psmvae import PSMVAEImputer
+from psmvae.nn.noise import Noise
+from psmvae.simulate import mcar
+from psmvae.table.codec import Codec
+from psmvae.training.heldout import Table
+from psmvae.training.step import Stepper
+from psmvae.training.weights import Weights
+
+RESULTS = Path(__file__).parent / "results" / "gpu.json"
+BATCH, RATE = 200, 0.2
+
+
+def letter(seed: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
+    """The complete 80 % of letter and the same with holes."""
+    rng = np.random.default_rng(seed)
+    home = os.environ.get("PSMVAE_DATA_HOME")
+    if home:
+        import pandas as pd
+
+        path = Path(home) / "letter.csv.gz"
+        complete = pd.read_csv(path).select_dtypes("number").to_numpy(float)
+        what = "letter"
+    else:
+        complete = rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, 16))
+        complete += 0.5 * rng.normal(size=complete.shape)
+        what = "random"
+    rows = rng.permutation(len(complete))[: int(0.8 * len(complete))]
+    m = mcar(complete, RATE, rng).m
+    holes = np.where(m, complete, np.nan)
+    return complete[rows], holes[rows], what
+
+
+def rmse(filled: np.ndarray, complete: np.ndarray, missing: np.ndarray) -> float:
+    """By the paper: columns over their range, those with few values rounded."""
+    few = np.array([len(np.unique(c)) < 20 for c in complete.T])
+    filled = np.where(few, np.rint(filled), filled)
+    error = (filled - complete) / np.ptp(complete, axis=0)
+    return float(np.sqrt((error[missing] ** 2).mean()))
+
+
+def seconds(run: Callable[[], Any], repeats: int) -> float:
+    """Median seconds of a run on the GPU."""
+    taken = []
+    for _ in range(repeats):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        run()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken))
+
+
+def prepared(holes: np.ndarray, n_members: int) -> tuple[PSMVAEImputer, Any, Any]:
+    """An untrained imputer on the GPU and the table's tensors."""
+    imputer = PSMVAEImputer.paper("b", n_members=n_members, device="cuda", random_state=0)
+    codec = Codec.fit(holes)
+    encoded = codec.encode(holes)
+    imputer.schema_, imputer.seed_, imputer.n_rows_ = codec.schema, 0, len(holes)
+    imputer.missing_rate_ = 1 - encoded.m.mean(0)
+    imputer._build()  # noqa: SLF001 (the parts of fit, to time one of them)
+    imputer.model_.to("cuda")
+    return imputer, *imputer._tensors(encoded.x, encoded.m)  # noqa: SLF001
+
+
+def step_of(holes: np.ndarray, n_members: int, *, captured: bool) -> Callable[[], None]:
+    """One training step as `fit` does it."""
+    imputer, x, m = prepared(holes, n_members)
+    recipe = imputer._recipe(imputer._training(len(holes)))  # noqa: SLF001
+    noise = Noise(0, "cuda")
+    table, weights = Table(x, m, n_members, 0.0, noise), Weights(imputer.model_, 0.0)
+    adam = torch.optim.Adam([weights.now], lr=1e-3, fused=True, capturable=True)
+
+    def step(rows: torch.Tensor) -> None:
+        recipe.loss(table.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
+        weights.take_gradients(100.0)
+        adam.step()
+
+    stepper = Stepper(step, noise)
+    stepper.captures = captured
+    rows = noise.shuffles(n_members, len(holes))[:, :BATCH]
+    return lambda: stepper(rows)
+
+
+def plain_step(holes: np.ndarray) -> Callable[[], None]:
+    """One step of the plain loop."""
+    _, x, m = prepared(holes, 1)
+    model = PlainLoop(x.shape[1]).to("cuda")
+    adam = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step() -> None:
+        adam.zero_grad()
+        model.loss(x[:BATCH], m[:BATCH]).backward()
+        adam.step()
+
+    return step
+
+
+def steps(holes: np.ndarray) -> dict[str, float]:
+    """Milliseconds of a step."""
+    found = {}
+    for name, run, n in (
+        ("plain loop over the sets", plain_step(holes), 20),
+        ("one member, not captured", step_of(holes, 1, captured=False), 50),
+        *(
+            (f"{e} member{'s' if e > 1 else ''}", step_of(holes, e, captured=True), 200)
+            for e in (1, 5, 30, 100)
+        ),
+    ):
+        for _ in range(8):
+            run()
+        found[name] = 1e3 * seconds(lambda run=run, n=n: [run() for _ in range(n)], 5) / n
+        print(f"{name:28} {found[name]:8.3f} ms a step", flush=True)
+    return found
+
+
+def kernels(holes: np.ndarray) -> dict[str, float]:
+    """How many kernels a captured step has and how long they run."""
+    run = step_of(holes, 1, captured=True)
+    for _ in range(8):
+        run()
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        for _ in range(10):
+            run()
+        torch.cuda.synchronize()
+    events = profiled.key_averages()
+    products = [e for e in events if "gemm" in e.key.lower() or "cutlass" in e.key.lower()]
+    return {
+        "kernels": sum(e.count for e in events) / 10,
+        "kernel_ms": sum(e.device_time_total for e in events) / 1e4,
+        "products_ms": sum(e.device_time_total for e in products) / 1e4,
+    }
+
+
+def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
+    """Milliseconds a row and RMSE, all draws and adaptive."""
+    complete, holes, what = letter()
+    imputer = PSMVAEImputer.paper("b", max_epochs=epochs, device="cuda", random_state=0)
+    began = time.perf_counter()
+    imputer.fit(holes)
+    fit = time.perf_counter() - began
+    print(f"fit of {epochs} epochs: {fit:.1f} s", flush=True)
+    complete, holes = complete[:n_rows], holes[:n_rows]
+    missing = np.isnan(holes)
+    x, m = imputer._tensors(*(lambda e: (e.x, e.m))(Codec(imputer.schema_).encode(holes)))  # noqa: SLF001
+    cells = []
+    for n_draws, enough in (
+        (1, None),
+        (100, None),
+        (10_000, None),
+        *((10_000, enough) for enough in (10.0, 20.0, 50.0, 100.0, 200.0)),
+    ):
+        imputer.set_params(n_draws=n_draws, enough_draws=enough)
+        posterior = imputer._posterior(1)  # noqa: SLF001
+        with torch.no_grad():
+            posterior.impute(x[:64], m[:64])
+            taken = seconds(lambda p=posterior: p.impute(x, m), 3 if n_draws < 10_000 else 1)
+        error = rmse(imputer.transform(holes), complete, missing)
+        cell = {
+            "n_draws": n_draws,
+            "enough": enough,
+            "ms_a_row": 1e3 * taken / n_rows,
+            "rmse": error,
+        }
+        cells.append(cell)
+        print(cell, flush=True)
+    return {"table": what, "epochs": epochs, "fit_seconds": fit, "n_rows": n_rows, "cells": cells}
+
+
+def main() -> None:
+    """Measure all and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    _, holes, what = letter()
+    record = {
+        "gpu": torch.cuda.get_device_name(),
+        "versions": {name: version(name) for name in ("torch", "numpy")},
+        "table": what,
+        "steps_ms": steps(holes),
+        "profile": kernels(holes),
+        "imputation": imputation(options.epochs, options.rows),
+    }
+    print(record["profile"])
+    options.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

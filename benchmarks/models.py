@@ -1,0 +1,398 @@
+"""Imputation error, accuracy and time of every imputer, with default settings, on three tables.
+
+Tables: *breast* (scikit-learn, 569 x 30 real numbers), *digits* (scikit-learn, 1,797 images of
+8 x 8 whole numbers), *mixed* (simulated, 1,500 rows of numbers, positive numbers, counts and
+levels, tied by three latent factors).
+
+Protocol, that of the paper: per seed, cells go missing; a permutation splits the rows 8:1:1;
+a method is fitted on the 80 % and imputes the missing cells of that same 80 %. Every method sees
+the incomplete table alone, and the kinds of the mixed table's columns. Columns that are constant
+in the 80 % are left out.
+
+- MCAR: every cell goes missing with probability `rate`.
+- MNAR: one random column of numbers, above its median, goes missing with probability `rate`, and
+  nothing else (`psmvae.simulate.mnar_column`); in the mixed table one random column with levels
+  too, above its median level. The spread over seeds is then mostly *which* column was drawn:
+  compare methods by their ranks, which are taken within each seed.
+
+RMSE is of the missing numbers, each column divided by the range of its complete values in the
+80 %; accuracy is the share of missing levels that are met. Seconds are of fit and transform, on
+one thread. Records are written as they finish. Run with
+
+    python benchmarks/models.py [--workers 2] [--resume] [--write] [--tables breast ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import os
+import platform
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.datasets import load_breast_cancer, load_digits
+from threadpoolctl import threadpool_limits
+
+import psmvae
+from psmvae.imputers.deep import DeepImputer
+from psmvae.simulate import mcar, mnar_column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping
+
+    from numpy.typing import NDArray
+
+    Record = dict[str, Any]
+
+RESULTS = Path(__file__).parent / "results" / "models.json"
+PAGE = Path(__file__).parent.parent / "docs" / "models.md"
+BEGIN, END = "<!-- table of benchmarks/models.py: begin -->", "<!-- end -->"
+
+METHODS: dict[str, tuple[type, dict[str, Any]]] = {
+    "mean": (psmvae.MeanImputer, {}),
+    "mice": (psmvae.MICEImputer, {}),
+    "mice-sample": (psmvae.MICEImputer, {"sample_posterior": True}),
+    "missforest": (psmvae.MissForestImputer, {}),
+    "gain": (psmvae.GAINImputer, {}),
+    "vae": (psmvae.VAEImputer, {}),
+    "gmvae": (psmvae.GMVAEImputer, {}),
+    "gmvae-mask": (psmvae.GMVAEImputer, {"mask": True}),
+    "dlgm": (psmvae.DLGMImputer, {}),
+    "miwae": (psmvae.MIWAEImputer, {}),
+    "not-miwae": (psmvae.NotMIWAEImputer, {}),
+    "psmvae-none": (psmvae.PSMVAEImputer, {"mask_model": "none"}),
+    "psmvae-latent": (psmvae.PSMVAEImputer, {}),
+    "psmvae-self": (psmvae.PSMVAEImputer, {"mask_model": "self"}),
+}
+METRICS = {"rmse": "RMSE", "accuracy": "accuracy"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A complete table, the kinds that must be declared, and which columns have levels."""
+
+    complete: pd.DataFrame
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    levels: tuple[str, ...] = ()
+
+    def codes(self) -> NDArray[np.float64]:
+        """The numbers, and the position of each level."""
+        coded = {name: self.complete[name].astype("category").cat.codes for name in self.levels}
+        return self.complete.assign(**coded).to_numpy(dtype=np.float64)
+
+
+def breast() -> Table:
+    """Thirty positive measurements, nearly linear in one another."""
+    data = load_breast_cancer()
+    return Table(pd.DataFrame(data.data, columns=list(data.feature_names)))
+
+
+def digits() -> Table:
+    """Grey levels from 0 to 16 of handwritten digits; pixels that are never inked are dropped."""
+    pixels = load_digits().data
+    inked = np.flatnonzero(np.ptp(pixels, axis=0) > 0)
+    return Table(pd.DataFrame(pixels[:, inked], columns=[f"pixel{j}" for j in inked]))
+
+
+def mixed(n_rows: int = 1500) -> Table:
+    """Every kind of column, tied by three latent factors; the same table each time."""
+    rng = np.random.default_rng(2021)
+    f = rng.normal(size=(n_rows, 3))
+
+    def signal(*weights: float, noise: float = 0.5) -> NDArray[np.float64]:
+        return f @ np.array(weights) + noise * rng.normal(size=n_rows)
+
+    def cut(value: NDArray[np.float64], names: str) -> Any:
+        levels = names.split()
+        return pd.qcut(value, len(levels), labels=levels)
+
+    def choice(names: str) -> NDArray[np.str_]:
+        levels = np.array(names.split())
+        pull = 1.5 * f @ rng.normal(size=(3, len(levels)))
+        return levels[(pull + rng.gumbel(size=pull.shape)).argmax(1)]
+
+    complete = pd.DataFrame(
+        {
+            "score": signal(1.0, 0.5, 0.0),
+            "pressure": 120 + 12 * signal(0.3, -1.0, 0.4),
+            "change": f[:, 0] * f[:, 1] + signal(0.0, 0.0, 0.5),
+            "income": np.exp(10 + 0.5 * signal(0.8, 0.0, -0.6)),
+            "weight": np.exp(4.2 + 0.2 * signal(0.0, 0.9, 0.5)),
+            "visits": rng.poisson(np.exp(1 + 0.5 * signal(0.0, 0.7, 0.7, noise=0.0))),
+            "falls": rng.poisson(rng.gamma(2.0, 0.5 * np.exp(0.6 * f[:, 1]))),
+            "age": np.rint(50 + 10 * signal(-0.5, 0.6, 0.5)),
+            "health": cut(signal(0.9, -0.6, 0.0), "poor fair good great superb"),
+            "education": cut(signal(0.6, 0.0, -0.9), "primary lower upper tertiary"),
+            "smoker": np.where(signal(-0.6, 0.7, 0.0) > 0.3, "yes", "no"),
+            "region": choice("north east south west"),
+            "diet": choice("all fish plants"),
+        }
+    )
+    kinds = {"income": "positive", "weight": "positive", "visits": "count", "falls": "count"}
+    return Table(complete, kinds, ("health", "education", "smoker", "region", "diet"))
+
+
+TABLES: dict[str, Callable[[], Table]] = {"breast": breast, "digits": digits, "mixed": mixed}
+
+
+def simulate_mask(
+    table: Table, mechanism: str, rate: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Which cells are observed, ``(row, column)``."""
+    codes = table.codes()
+    if mechanism == "mcar":
+        return mcar(codes, rate, rng).m
+    m = np.ones(codes.shape, dtype=np.bool_)
+    has_levels = table.complete.columns.isin(table.levels)
+    for group in (~has_levels, has_levels):
+        if group.any():
+            m[:, group] = mnar_column(codes[:, group], rate, rng).m
+    return m
+
+
+def score(
+    truth: pd.DataFrame, filled: pd.DataFrame, m: NDArray[np.bool_], levels: Container[Any]
+) -> dict[str, float | None]:
+    """RMSE of the missing numbers in ranges of their columns, accuracy of the missing levels."""
+    errors: list[float] = []
+    hits: list[bool] = []
+    for name, hole in zip(truth, ~m.T, strict=True):
+        if name in levels:
+            hits += list((filled[name].astype(str) == truth[name].astype(str))[hole])
+        else:
+            true = truth[name].to_numpy(dtype=np.float64)
+            off = filled[name].to_numpy(dtype=np.float64) - true
+            errors += list(off[hole] / np.ptp(true))
+    return {
+        "rmse": float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
+        "accuracy": float(np.mean(hits)) if hits else None,
+    }
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement to be made."""
+
+    table: str
+    mechanism: str
+    rate: float
+    seed: int
+    method: str
+    max_epochs: int | None
+    device: str
+
+    def imputer(self, kinds: Mapping[str, str]) -> Any:
+        """The method with its defaults, on one thread."""
+        cls, settings = METHODS[self.method]
+        more: dict[str, Any] = {"random_state": self.seed, "kinds": dict(kinds) or None}
+        if issubclass(cls, DeepImputer):
+            more["device"] = self.device
+            if self.max_epochs is not None:
+                more["max_epochs"] = self.max_epochs
+        if cls is psmvae.MissForestImputer:
+            more["n_jobs"] = 1
+        return cls(**settings, **more)
+
+
+def evaluate(cell: Cell) -> Record:
+    """Hide, fit, impute, score."""
+    table = TABLES[cell.table]()
+    rng = np.random.default_rng(cell.seed)
+    m = simulate_mask(table, cell.mechanism, cell.rate, rng)
+    n_rows = len(table.complete)
+    train = rng.permutation(n_rows)[: int(0.8 * n_rows)]
+    truth = table.complete.iloc[train].reset_index(drop=True)
+    varies = (truth.nunique() > 1).to_numpy()
+    truth, m = truth.loc[:, varies], m[train][:, varies]
+    incomplete = truth.where(m)
+
+    imputer = cell.imputer(table.kinds)
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        filled = imputer.fit_transform(incomplete)
+    seconds = time.perf_counter() - start
+    return {
+        **score(truth, filled, m, table.levels),
+        "seconds": seconds,
+        "n_missing": int((~m).sum()),
+        "epochs": getattr(imputer, "n_epochs_", None),
+        "warnings": sorted({str(warning.message) for warning in caught}),
+    }
+
+
+def one_thread() -> None:
+    """Make this process use one thread."""
+    torch.set_num_threads(1)
+    threadpool_limits(1)
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were made with."""
+    packages = ("numpy", "pandas", "scikit-learn", "scipy", "torch")
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "cpus": os.cpu_count(),
+        "threads_a_worker": 1,
+        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "python": platform.python_version(),
+        "psmvae": psmvae.__version__,
+        **{name: version(name) for name in packages},
+    }
+
+
+def save(result: dict[str, Any], path: Path) -> None:
+    """Write the records; a killed run leaves the old file or the new one, never half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(result, indent=1) + "\n")
+    new.replace(path)
+
+
+def call(method: str) -> str:
+    """How a method is called in Python."""
+    cls, settings = METHODS[method]
+    return f"`{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in settings.items())})`"
+
+
+def markdown(records: list[Record], metric: str) -> str:
+    """A row a method: mean ± standard deviation over seeds, mean rank, mean seconds.
+
+    Ranks are taken in each (mechanism, rate, seed) that all methods have; the best is 1.
+    """
+    frame = pd.DataFrame(records)
+    within = frame.pivot(index=["mechanism", "rate", "seed"], columns="method", values=metric)
+    lower_is_better = metric == "rmse"
+    ranks = within.dropna().rank(axis=1, ascending=lower_is_better).mean()
+    over_seeds = within.groupby(level=["mechanism", "rate"])
+    mean, deviation = over_seeds.mean().T, over_seeds.std(ddof=0).T
+    best = mean.min() if lower_is_better else mean.max()
+    seconds = frame.groupby("method")["seconds"].mean()
+    head = [f"{mechanism.upper()} {rate:.0%}" for mechanism, rate in mean.columns]
+    lines = [
+        "| " + " | ".join(["imputer", *head, "rank", "seconds"]) + " |",
+        "| --- |" + " --- |" * len(head) + " ---: | ---: |",
+    ]
+    for method in (method for method in METHODS if method in mean.index):
+        cells = [call(method)]
+        for column in mean.columns:
+            at, spread = mean.loc[method, column], deviation.loc[method, column]
+            text = f"{decimals(at)} ± {decimals(spread)}"
+            cells.append(f"**{text}**" if at == best[column] else "–" if np.isnan(at) else text)
+        rank = f"{ranks[method]:.1f}" if np.isfinite(ranks[method]) else "–"
+        lines.append("| " + " | ".join([*cells, rank, f"{seconds[method]:.1f}"]) + " |")
+    return "\n".join(lines)
+
+
+def decimals(value: float) -> str:
+    """Four digits after the point and no zero before it."""
+    return f"{value:.4f}".removeprefix("0")
+
+
+def report(result: dict[str, Any]) -> str:
+    """All tables, and what they were made with."""
+    records = [r for r in result["records"] if "error" not in r]
+    parts = []
+    for table in TABLES:
+        for metric, label in METRICS.items():
+            mine = [r for r in records if r["table"] == table and r[metric] is not None]
+            if mine:
+                parts.append(f"**{table}**, {label}\n\n{markdown(mine, metric)}")
+    capped = sorted({r["max_epochs"] for r in records if r["max_epochs"] is not None})
+    used = [result["runs"][k]["machine"] for k in sorted({r["run"] for r in records})]
+    made = sorted({f"psmvae {run['psmvae']}, {run['cpus']} cores, {run['date']}" for run in used})
+    seeds = sorted({r["seed"] for r in records})
+    note = f"Mean ± standard deviation over seeds {', '.join(map(str, seeds))} "
+    note += f"({'; '.join(made)})."
+    if capped:
+        note += f" Deep methods stopped after {' or '.join(map(str, capped))} epochs at most."
+    return "\n\n".join([*parts, note])
+
+
+def write_page(text: str, page: Path = PAGE) -> None:
+    """Put the tables between the marks of the page."""
+    before, rest = page.read_text().split(BEGIN)
+    after = rest.split(END, 1)[1]
+    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+
+
+def run(cells: list[Cell], result: dict[str, Any], out: Path, workers: int) -> None:
+    """Measure every cell in processes of one thread each; add and save records as they come."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=one_thread) as pool:
+        waiting = {pool.submit(evaluate, cell): cell for cell in cells}
+        for done, future in enumerate(as_completed(waiting), 1):
+            cell, failure = waiting[future], future.exception()
+            if isinstance(failure, BrokenProcessPool):
+                raise failure
+            found = {"error": repr(failure)} if failure else future.result()
+            record = asdict(cell) | {"run": len(result["runs"]) - 1} | found
+            result["records"].append(record)
+            save(result, out)
+            told = {k: found[k] for k in ("rmse", "accuracy", "seconds", "error") if found.get(k)}
+            text = ", ".join(f"{k} {v:.4g}" if k != "error" else str(v) for k, v in told.items())
+            place = f"{cell.table} {cell.mechanism} {cell.rate:.0%} seed {cell.seed}"
+            print(f"[{done}/{len(cells)}] {place} {cell.method}: {text}", flush=True)
+
+
+def main() -> None:
+    """Measure what is asked for."""
+    parser = argparse.ArgumentParser(description="Every imputer on three tables.")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--rates", type=float, nargs="+", default=[0.2, 0.5])
+    mechanisms = ("mcar", "mnar")
+    parser.add_argument("--mechanisms", nargs="+", choices=mechanisms, default=mechanisms)
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--max-epochs", type=int, help="epochs of deep methods at most")
+    parser.add_argument("--workers", type=int, default=1, help="processes, one thread each")
+    parser.add_argument("--device", default="cpu", help="where deep methods run")
+    parser.add_argument("--resume", action="store_true", help="keep the records there are")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/models.md")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+
+    # the classical methods have no epochs and no device: one record serves all
+    asked = {name: getattr(options, name) for name in ("max_epochs", "device")}
+    plain = {"max_epochs": None, "device": "cpu"}
+
+    def about(method: str) -> dict[str, Any]:
+        return asked if issubclass(METHODS[method][0], DeepImputer) else plain
+
+    result: dict[str, Any] = {"runs": [], "records": []}
+    if options.resume and options.out.exists():
+        result = json.loads(options.out.read_text())
+        result["records"] = [r for r in result["records"] if "error" not in r]
+    names = [f.name for f in fields(Cell)]
+    there = {Cell(**{name: r[name] for name in names}) for r in result["records"]}
+    product = itertools.product(
+        options.seeds, options.tables, options.mechanisms, options.rates, options.methods
+    )
+    cells = [Cell(t, m, rate, seed, how, **about(how)) for seed, t, m, rate, how in product]
+    cells = [cell for cell in cells if cell not in there]
+    settings = {k: v for k, v in vars(options).items() if k != "out"}
+    if cells:
+        result["runs"].append({"settings": settings, "machine": machine()})
+        run(cells, result, options.out, options.workers)
+    shown = [r for r in result["records"] if about(r["method"]).items() <= r.items()]
+    text = report(result | {"records": shown})
+    print(f"\n{text}")
+    if options.write:
+        write_page(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""Time and peak memory of fit and transform as tables and draws grow.
+
+Along three axes, all else being fixed: rows (10^3 to 10^6, at 10 columns), columns (10 to 1,000, at
+1,000 rows) and importance draws of transform (10 to 10,000, at 1,000 rows of 10 columns). The
+imputer has its defaults otherwise, so that the network grows with the rows in steps (at 2,000 and
+at 10,000 rows). Each figure comes from a fresh process:
+
+- *fit* of one epoch (``--epochs``): seconds of all that `fit` does, the start from simple models
+  and the calibration of the draws among it, which do not grow with the epochs;
+- *transform* of the whole table, by a model with the network of that many rows, trained for an
+  epoch on few of them.
+
+Memory on a CPU is the kernel's high-water mark above what the imports took (as in memory.py; Linux
+only) and holds the table and the result; on a GPU it is the most that torch had allocated there. A
+small fit comes first and is not counted: it loads what is loaded on first use. A process that takes
+longer than ``--limit`` seconds, imports among them, is stopped and recorded as skipped, and so are,
+untried, the larger sizes after it. Run with
+
+    python benchmarks/scaling.py [--quick] [--device cuda] [--limit 120] [--plot]
+    python benchmarks/scaling.py --read results.json more.json --plot
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memory import GIB, reset_high_water_mark, resident
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    Record = dict[str, Any]
+
+RESULTS = Path(__file__).parent / "results"
+PICTURE = Path(__file__).parent.parent / "docs" / "scaling.png"
+SIZES = {
+    "rows": [1000, 10_000, 100_000, 1_000_000],
+    "columns": [10, 30, 100, 300, 1000],
+    "draws": [10, 100, 1000, 10_000],
+}
+QUICK = {"rows": [1000, 4000], "columns": [10, 30], "draws": [10, 100]}
+# Rows that the model of a transform is fitted to.
+FEW_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measurement: what is run, and its size."""
+
+    what: str
+    rows: int = 1000
+    columns: int = 10
+    draws: int = 100
+    epochs: int = 1
+    device: str = "cpu"
+
+
+def random_table(n_rows: int, n_columns: int) -> np.ndarray:
+    """Numbers tied by five factors, a fifth of them missing."""
+    import numpy as np
+
+    from psmvae.simulate import mcar
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n_rows, 5)) @ rng.normal(size=(5, n_columns))
+    x += 0.3 * rng.normal(size=x.shape)
+    x[~mcar(x, 0.2, rng).m] = np.nan
+    return x
+
+
+def measure(cell: Cell) -> Record:
+    """Seconds and memory of one cell, in this process."""
+    import torch
+
+    from psmvae import PSMVAEImputer
+    from psmvae.imputers.sizing import network_for
+
+    imported = resident("VmRSS")
+    imputer = PSMVAEImputer(
+        n_draws=cell.draws,
+        max_epochs=cell.epochs,
+        network=network_for(cell.rows),
+        device=cell.device,
+        random_state=0,
+    )
+    small = random_table(FEW_ROWS, cell.columns if cell.what == "transform" else 2)
+    imputer.fit(small)
+    imputer.transform(small[:10])
+    del small
+
+    on_gpu = cell.device != "cpu"
+    mark_was_reset = reset_high_water_mark()
+    if on_gpu:
+        torch.cuda.reset_peak_memory_stats(cell.device)
+    table = random_table(cell.rows, cell.columns)
+    start = time.perf_counter()
+    if cell.what == "fit":
+        imputer.fit(table)
+    else:
+        imputer.transform(table)
+    seconds = time.perf_counter() - start
+    peak = (resident("VmHWM") - imported) / GIB
+    return {
+        "seconds": seconds,
+        "memory_gib": torch.cuda.max_memory_allocated(cell.device) / 2**30 if on_gpu else peak,
+        "host_gib": peak,
+        "host_includes_small_fit": not mark_was_reset,
+        "width": network_for(cell.rows).width,
+    }
+
+
+def measure_apart(cell: Cell, limit: float) -> Record:
+    """The same in a fresh process, or why there is no figure."""
+    command = [sys.executable, __file__, "--here", json.dumps(asdict(cell))]
+    try:
+        done = subprocess.run(
+            command, check=False, stdout=subprocess.PIPE, text=True, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return {"skipped": f"over {limit:g} s"}
+    if done.returncode != 0:
+        return {"skipped": f"failed with code {done.returncode}"}
+    found: Record = json.loads(done.stdout)
+    return found
+
+
+def axes(sizes: dict[str, list[int]], start: Cell) -> Iterator[tuple[str, str, list[Cell]]]:
+    """What grows, what is run, and its cells, the smallest first."""
+    for axis, values in sizes.items():
+        # draws have no part in fit
+        for what in ("transform",) if axis == "draws" else ("fit", "transform"):
+            yield axis, what, [replace(start, what=what, **{axis: n}) for n in sorted(values)]
+
+
+def measure_all(sizes: dict[str, list[int]], start: Cell, limit: float) -> Iterator[Record]:
+    """A record a cell; behind one that was skipped, larger ones are not tried."""
+    for axis, _, cells in axes(sizes, start):
+        skipped = None
+        for cell in cells:
+            found = measure_apart(cell, limit) if skipped is None else {"skipped": skipped}
+            if "skipped" in found:
+                skipped = "a smaller one was skipped"
+            yield {"axis": axis, **asdict(cell), **found}
+
+
+def told(record: Record) -> str:
+    """One figure in words."""
+    if "skipped" in record:
+        return f"skipped ({record['skipped']})"
+    return f"{record['seconds']:.2f} s, {record['memory_gib']:.2f} GiB"
+
+
+def markdown(records: list[Record]) -> str:
+    """A row a size, fit and transform beside one another."""
+    lines = ["| | size | device | fit | transform |", "| --- | ---: | --- | ---: | ---: |"]
+    keys = dict.fromkeys((r["axis"], r[r["axis"]], r["device"]) for r in records)
+    for axis, size, device in keys:
+        cells = {"fit": "", "transform": ""}
+        for record in records:
+            if (record["axis"], record[axis], record["device"]) == (axis, size, device):
+                cells[record["what"]] = told(record)
+        lines.append(f"| {axis} | {size:,} | {device} | {cells['fit']} | {cells['transform']} |")
+    return "\n".join(lines)
+
+
+def plot(records: list[Record], path: Path) -> None:
+    """Seconds above, memory below, a panel an axis, all scales logarithmic."""
+    import matplotlib.pyplot as plt
+
+    names = list(dict.fromkeys(r["axis"] for r in records))
+    devices = list(dict.fromkeys(r["device"] for r in records))
+    labels = {"seconds": "seconds", "memory_gib": "peak memory, GiB"}
+    size = (3.6 * len(names), 6.0)
+    figure, panels = plt.subplots(2, len(names), figsize=size, sharex="col", squeeze=False)
+    for row, (name, label) in zip(panels, labels.items(), strict=True):
+        for panel, axis in zip(row, names, strict=True):
+            for k, device in enumerate(devices):
+                for what, style in {"fit": "o-", "transform": "s--"}.items():
+                    mine = [
+                        (r[axis], r[name])
+                        for r in records
+                        if (r["axis"], r["device"], r["what"]) == (axis, device, what)
+                        and r.get(name)
+                    ]
+                    if mine:
+                        one_epoch = f"{what}, one epoch" if what == "fit" else what
+                        title = f"{one_epoch}, {device}"
+                        panel.plot(*zip(*mine, strict=True), style, color=f"C{k}", label=title)
+            panel.set(xscale="log", yscale="log")
+            panel.grid(alpha=0.3)
+        row[0].set_ylabel(label)
+    for panel, axis in zip(panels[1], names, strict=True):
+        panel.set_xlabel(axis)
+    panels[0][0].legend(fontsize=8)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def parsed() -> argparse.Namespace:
+    """The options."""
+    parser = argparse.ArgumentParser(description="Time and memory as tables and draws grow.")
+    parser.add_argument("--quick", action="store_true", help="few and small sizes")
+    parser.add_argument("--axes", nargs="+", choices=SIZES, default=list(SIZES))
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--epochs", type=int, default=1, help="epochs of a fit")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of a process at most")
+    parser.add_argument("--read", type=Path, nargs="+", help="show records that were written")
+    parser.add_argument("--plot", type=Path, nargs="?", const=PICTURE, help="draw a picture")
+    parser.add_argument("--out", type=Path, help="results/scaling.json, or with the device's name")
+    parser.add_argument("--here", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.out is None:
+        suffix = "" if options.device == "cpu" else f"_{options.device.replace(':', '')}"
+        options.out = RESULTS / f"scaling{suffix}.json"
+    return options
+
+
+def main() -> None:
+    """Measure what is asked for, or show what was measured."""
+    options = parsed()
+    if options.here:
+        print(json.dumps(measure(Cell(**json.loads(options.here)))))
+        return
+    if options.read:
+        records = [r for path in options.read for r in json.loads(path.read_text())["records"]]
+    else:
+        from breast import machine
+
+        sizes = {axis: (QUICK if options.quick else SIZES)[axis] for axis in options.axes}
+        settings = {name: getattr(options, name) for name in ("device", "epochs", "limit")}
+        records = []
+        start = Cell("fit", epochs=options.epochs, device=options.device)
+        for record in measure_all(sizes, start, options.limit):
+            axis = record["axis"]
+            print(f"{record['what']}, {record[axis]:,} {axis}: {told(record)}", flush=True)
+            records.append(record)
+            result = {"settings": settings | {"sizes": sizes}, "machine": machine()}
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(json.dumps(result | {"records": records}, indent=1) + "\n")
+    print(f"\n{markdown(records)}")
+    if options.plot:
+        plot(records, options.plot)
+
+
+if __name__ == "__main__":
+    main()

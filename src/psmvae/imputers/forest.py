@@ -1,0 +1,210 @@
+"""Regression trees grown by scikit-learn, kept as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import ExtraTreesRegressor
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+# Pairs of a row and a tree that are walked down at a time: bounds the memory of long tables.
+BLOCK = 1 << 17
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """The trees of one forest, walked down by all rows at once, a level at a time.
+
+    Only inner nodes are kept. The nodes of all trees stand in one row, a node before its children.
+    A child c >= 0 is a node, a child c < 0 the leaf with value ``value[~c]``. Most leaves of
+    a fully grown tree hold one cell of the training table, so trees share their values.
+
+    Attributes
+    ----------
+    feature : ndarray of shape (node,)
+        The column a node asks for.
+    threshold : ndarray of shape (node,), float32
+        Up to here a row goes to the left.
+    child : ndarray of shape (node, 2), int32
+        Left and right.
+    root : ndarray of shape (tree,), int32
+        Where each tree begins.
+    value : ndarray of shape (value,)
+        What the leaves predict, rising.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import ExtraTreesRegressor
+    >>> x = np.arange(20.0).reshape(10, 2)
+    >>> forest = ExtraTreesRegressor(5, random_state=0).fit(x, x[:, 0] ** 2)
+    >>> bool((Trees.of(forest).predict(x) == forest.predict(x)).all())
+    True
+    """
+
+    feature: Ints
+    threshold: NDArray[np.float32]
+    child: Ints
+    root: Ints
+    value: Floats
+
+    @classmethod
+    def of(cls, forest: Any) -> Self:
+        """The trees of a fitted forest of scikit-learn, with one output."""
+        feature, threshold, child, root, value = [], [], [], [], []
+        n_nodes = n_leaves = 0
+        for estimator in forest.estimators_:
+            tree = estimator.tree_
+            inner = tree.children_left >= 0
+            leaf = ~inner
+            code = np.where(inner, n_nodes + inner.cumsum() - 1, -n_leaves - leaf.cumsum())
+            feature.append(tree.feature[inner])
+            threshold.append(tree.threshold[inner])
+            both = tree.children_left[inner], tree.children_right[inner]
+            child.append(code[np.stack(both, axis=1)])
+            root.append(code[0])
+            value.append(tree.value[leaf, 0, 0])
+            n_nodes += int(inner.sum())
+            n_leaves += int(leaf.sum())
+        values, which = np.unique(np.concatenate(value), return_inverse=True)
+
+        def shared(code: Ints) -> Ints:
+            return np.where(code < 0, ~which[~np.minimum(code, -1)], code).astype(np.int32)
+
+        # a byte is enough for most tables, and there are many nodes
+        small = np.uint8 if forest.n_features_in_ <= 256 else np.int32
+        return cls(
+            np.concatenate(feature).astype(small),
+            rounded_down(np.concatenate(threshold)),
+            shared(np.concatenate(child)),
+            shared(np.array(root)),
+            values,
+        )
+
+    def predict(self, x: Floats) -> Floats:
+        """The mean over the trees for each row, the same bits as scikit-learn's with one job."""
+        n_trees = len(self.root)
+        rows = max(1, BLOCK // n_trees)
+        total = np.zeros(len(x))
+        for start in range(0, len(x), rows):
+            part = x[start : start + rows]
+            row = np.tile(np.arange(len(part)), n_trees)
+            leaf = self._leaves(part, row, np.repeat(self.root, len(part)))
+            # in the order of the trees: the sum of a row must not depend on how many rows there are
+            for one in self.value[leaf].reshape(n_trees, len(part)):
+                total[start : start + rows] += one
+        return total / n_trees
+
+    def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
+        """What one tree, drawn for each row, predicts."""
+        return self.value[self._leaves(x, np.arange(len(x)), rng.choice(self.root, len(x)))]
+
+    def moved(self, at: NDArray[np.intp]) -> Trees:
+        """The same trees, their columns put ``at`` other places."""
+        return replace(self, feature=at[self.feature].astype(self.feature.dtype))
+
+    @staticmethod
+    def pack(forests: Sequence[Trees]) -> dict[str, NDArray[Any]]:
+        """Forests of equally many trees behind one another; `unpack` takes them apart."""
+        return {
+            "feature": np.concatenate([trees.feature for trees in forests]),
+            "threshold": np.concatenate([trees.threshold for trees in forests]),
+            "child": np.concatenate([trees.child for trees in forests]),
+            "root": np.stack([trees.root for trees in forests]),
+            "value": np.concatenate([trees.value for trees in forests]),
+            "n_nodes": np.array([len(trees.feature) for trees in forests]),
+            "n_values": np.array([len(trees.value) for trees in forests]),
+        }
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
+        """The forests that were packed, as views; ValueError where they are none."""
+        nodes, values = (np.cumsum(arrays[name])[:-1] for name in ("n_nodes", "n_values"))
+        forests = [
+            cls(*parts)
+            for parts in zip(
+                np.split(arrays["feature"], nodes),
+                np.split(arrays["threshold"], nodes),
+                np.split(arrays["child"], nodes),
+                arrays["root"],
+                np.split(arrays["value"], values),
+                strict=True,
+            )
+        ]
+        for trees in forests:
+            trees.check(n_features)
+        return forests
+
+    def check(self, n_features: int) -> None:
+        """Raise ValueError where the arrays are no trees over so many columns."""
+        n = len(self.feature)
+        codes = np.append(self.child, self.root)
+        fits = (
+            self.threshold.shape == (n,)
+            and self.child.shape == (n, 2)
+            and self.root.ndim == self.value.ndim == 1
+            and len(self.root) > 0
+            and codes.dtype.kind == "i"
+            and self.feature.dtype.kind in "iu"
+            and bool((codes >= -len(self.value)).all() and (codes < n).all())
+            and bool((self.feature < n_features).all() and (self.feature >= 0).all())
+        )
+        # a child after its parent: the way down has an end
+        onward = fits and (self.child < 0) | (self.child > np.arange(n)[:, None])
+        if not np.all(onward):
+            raise ValueError("The nodes of a tree do not fit together.")
+
+    def _leaves(self, x: Floats, row: Ints, node: Ints) -> NDArray[np.intp]:
+        """The leaf a row comes to from a node, for each pair of them."""
+        # scikit-learn grows trees on float32; a number out of its range is beyond every threshold
+        with np.errstate(over="ignore"):
+            cell = x.astype(np.float32).ravel()
+        child = self.child.ravel()
+        code = node.astype(np.intp)
+        walking = np.flatnonzero(code >= 0)
+        at, start = code[walking], row[walking] * x.shape[1]
+        while walking.size:
+            right = cell.take(start + self.feature.take(at)) > self.threshold.take(at)
+            at = child.take(2 * at + right)
+            arrived = at < 0
+            if arrived.any():
+                code[walking[arrived]] = at[arrived]
+                still = np.flatnonzero(~arrived)
+                walking, at, start = walking[still], at[still], start[still]
+        return ~code
+
+
+def rounded_down(threshold: Floats) -> NDArray[np.float32]:
+    """The largest float32 that is no larger: a float32 is below the one where below the other."""
+    near = threshold.astype(np.float32)
+    return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
+
+
+class TreesRegressor(BaseEstimator):  # type: ignore[misc]
+    """Extremely randomised trees for scikit-learn to fit, which keeps only the arrays.
+
+    A forest of scikit-learn takes several times the memory, and its mean depends in the last bit on
+    which of several jobs is done first.
+    """
+
+    def __init__(self, n_trees: int, seed: int, n_jobs: int | None) -> None:
+        self.n_trees = n_trees
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Floats, y: Floats) -> Self:
+        """Grow the trees."""
+        forest = ExtraTreesRegressor(self.n_trees, random_state=self.seed, n_jobs=self.n_jobs)
+        self.trees_ = Trees.of(forest.fit(X, y))
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        """The mean over the trees for each row."""
+        return self.trees_.predict(X)

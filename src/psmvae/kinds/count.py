@@ -1,0 +1,282 @@
+"""Count columns: 0, 1, 2, … with a negative binomial or a Poisson likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from psmvae.kinds.base import Column, Nodes, Scale
+from psmvae.kinds.numeric import Real
+from psmvae.kinds.tools import (
+    constants,
+    invert,
+    log1mexp,
+    normal_mean,
+    solve_increasing,
+)
+
+N_COUNT_NODES = 32
+N_FINE_COUNT_NODES = 64
+# Means of a cell: from practically never to more than float32 can tell apart by one.
+MIN_LOG1P_MEAN, MAX_COUNT = 1e-6, 1e9
+# The size parameter: 0.01 is nearly all zeros and rare bursts; a thousand times the mean is Poisson
+# but for a thousandth of the variance.
+MIN_SIZE, MAX_SIZE_OF_MEAN = 0.01, 1000.0
+# How softly log(1 + mean) turns away from 0, in its standard deviations.
+SHARPNESS = 2.0
+# Loadings of columns of rare events are at most so much larger at the start, to make up for that.
+MAX_UNBENT = 3.0
+
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """Of each cell: mean μ and size r, so that the variance is μ + μ²/r; Poisson without a size."""
+
+    log_mean: Tensor
+    log_size: Tensor | None
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Log Γ(x+r)/(Γ(r) x!) + r log r/(r+μ) + x log μ/(r+μ); or x log μ − μ − log x!."""
+        count = x.double()
+        return (self.log_kernel(count) - torch.lgamma(count + 1)).to(self.log_mean.dtype)
+
+    def log_kernel(self, count: Tensor) -> Tensor:
+        """Log p(x) + log x!, in float64: differences of large numbers."""
+        log_mean = self.log_mean.double()
+        if self.log_size is None:
+            return count * log_mean - torch.exp(log_mean)
+        log_size = self.log_size.double()
+        size, log_odds = torch.exp(log_size), log_mean - log_size
+        softplus = nn.functional.softplus
+        ways = torch.lgamma(count + size) - torch.lgamma(size)
+        return ways - size * softplus(log_odds) - count * softplus(-log_odds)
+
+    def expected(self) -> Tensor:
+        """E[x] = μ."""
+        return torch.exp(self.log_mean).unsqueeze(-1)
+
+    def kl(self, other: NegativeBinomial) -> Tensor:
+        """μ₁ log μ₁/μ₂ − μ₁ + μ₂ between Poissons; else summed over nodes."""
+        if self.log_size is None and other.log_size is None:
+            log_ratio = self.log_mean - other.log_mean
+            # large means cancel in the exponential of the ratio, and not after it
+            return torch.exp(self.log_mean) * (log_ratio + torch.expm1(-log_ratio))
+        x, log_width = self._bins(N_COUNT_NODES)
+        log_p, log_q = self.at_nodes().log_kernel(x), other.at_nodes().log_kernel(x)
+        weight = torch.softmax(log_p - torch.lgamma(x + 1) + log_width, -1)
+        return (weight * (log_p - log_q)).sum(-1).to(self.log_mean.dtype)
+
+    def nodes(self) -> Nodes:
+        """Whole numbers while they are few, else the middle of bins as wide as x varies there."""
+        return self._grid(N_COUNT_NODES)
+
+    def fine_nodes(self) -> Nodes:
+        """The same with more bins."""
+        return self._grid(N_FINE_COUNT_NODES)
+
+    def sample(self, uniform: Tensor) -> Tensor:
+        """The count where the cumulative probability passes u; exact while counts are few."""
+        nodes = self.fine_nodes()
+        return invert(nodes, nodes.log_weight.exp(), uniform)
+
+    def at_nodes(self) -> NegativeBinomial:
+        """The same with an axis for nodes at the end."""
+        log_size = None if self.log_size is None else self.log_size.unsqueeze(-1)
+        return NegativeBinomial(self.log_mean.unsqueeze(-1), log_size)
+
+    def _grid(self, n: int) -> Nodes:
+        x, log_width = self._bins(n)
+        log_p = self.at_nodes().log_kernel(x) - torch.lgamma(x + 1)
+        log_weight = torch.log_softmax(log_p + log_width, -1)
+        kept = self.log_mean.dtype
+        return Nodes(x.to(kept), log_weight.to(kept), log_width.exp().to(kept), whole=True)
+
+    @torch.no_grad()
+    def _bins(self, n: int) -> tuple[Tensor, Tensor]:
+        """Middle and log width of ``n`` bins that cover all but 1e-6 or so, float64."""
+        first, edges = self._edges(n)
+        width = edges.diff(dim=-1)
+        return first + edges[..., :-1] + 0.5 * (width - 1), width.log()
+
+    def _edges(self, n: int) -> tuple[Tensor, Tensor]:
+        """The first count ``(..., column, 1)`` and edges from there ``(..., column, n + 1)``.
+
+        Edges are even in 2 √r asinh √(x/r), the scale on which the variance is about one
+        everywhere; they are rounded, and at least 1 apart.
+        """
+        mean = torch.exp(self.log_mean.double()).unsqueeze(-1)
+        if self.log_size is None:
+            size = 1e6 * (1 + mean)
+        else:
+            size = torch.exp(self.log_size.double()).unsqueeze(-1)
+        root = 2 * size.sqrt()
+
+        def even(count: Tensor) -> Tensor:
+            return root * torch.asinh((count / size).sqrt())
+
+        def count(even: Tensor) -> Tensor:
+            return size * torch.sinh(even / root).square()
+
+        # 6 deviations to either side, and more for the tails: exponential above, and below, where
+        # r is small, a power of x
+        high = mean + 6 * (mean + mean.square() / size).sqrt() + 8 * (1 + mean / size)
+        first = count((even(mean) - 6 - 32 / root).clamp(min=0)).floor()
+        share = torch.linspace(0, 1, n + 1, dtype=torch.float64, device=mean.device)
+        low = even(first)
+        edges = (count(low + (even(high) - low) * share) - first).round()
+        return first, torch.maximum(edges, torch.arange(n + 1, device=mean.device))
+
+
+class CountBlock(nn.Module):
+    """A group of count columns; a model value is the count itself.
+
+    Networks see the standardised log(1 + x), and answer on the same scale: log(1 + mean) is
+    center + scale · output where that is above zero, bent so that it stays there. So a column of
+    rare events is about linear in the output, and one of large counts log-linear. The size is
+    learned for each column, or comes from the network; a fixed scale, which has no meaning for
+    counts, is a Poisson.
+    """
+
+    n_nodes = N_COUNT_NODES
+
+    center: Tensor
+    width: Tensor
+    mean: Tensor
+    deviation: Tensor
+    start_size: Tensor
+    log_sizes: Tensor
+
+    def __init__(self, columns: Sequence[Column], n_members: int, scale: Scale) -> None:
+        super().__init__()
+        self.n_columns = len(columns)
+        self.n_features = self.n_statistics = 1
+        from_network = scale in ("network", "student")
+        self.n_outputs = 2 if from_network else 1
+        self.scale = "network" if from_network else scale
+        # half a count in all rows together, where none was seen
+        mean = [max(c.mean, 0.5 / max(c.n_observed, 1)) for c in columns]
+        for name, values in {
+            "center": [c.center for c in columns],
+            "width": [c.scale for c in columns],
+            "mean": mean,
+            "deviation": [c.deviation for c in columns],
+        }.items():
+            self.register_buffer(name, constants(values), persistent=False)
+        bounds = [[math.log(MIN_SIZE), math.log(MAX_SIZE_OF_MEAN * max(m, 1.0))] for m in mean]
+        self.register_buffer("log_sizes", torch.tensor(bounds).T, persistent=False)
+        start = self._raw_size(torch.ones(self.n_columns))
+        self.register_buffer("start_size", start, persistent=False)
+        if scale == "learned":
+            self.size = nn.Parameter(start.expand(n_members, 1, 1, 1, -1).clone())
+
+    def forward(self, outputs: Tensor) -> NegativeBinomial:
+        """The distribution that a network's outputs stand for."""
+        log_mean = self._log_mean(outputs[..., 0])
+        if isinstance(self.scale, float):
+            return NegativeBinomial(log_mean, None)
+        raw = self.start_size + outputs[..., 1] if self.scale == "network" else self.size
+        low, high = self.log_sizes
+        return NegativeBinomial(log_mean, low + (high - low) * torch.sigmoid(raw))
+
+    def features(self, x: Tensor) -> Tensor:
+        """Standardised log(1 + x)."""
+        return ((torch.log1p(x) - self.center) / self.width).unsqueeze(-1)
+
+    def statistics(self, x: Tensor) -> Tensor:
+        """The count itself."""
+        return x.unsqueeze(-1)
+
+    def point(self, expected: Tensor) -> Tensor:
+        """The mean, to be rounded in the table."""
+        return expected[..., 0]
+
+    def error(self, expected: Tensor, x: Tensor) -> Tensor:
+        """Squared error in standard deviations."""
+        return ((expected[..., 0] - x) / self.deviation).square()
+
+    @torch.no_grad()
+    def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
+        """The same slope of log(1 + mean), and the observed mean over z ~ N(0, I)."""
+        bend = -torch.expm1(-SHARPNESS * torch.log1p(self.mean) / self.width)
+        loading = loading / bend.clamp(min=1 / MAX_UNBENT).unsqueeze(-1)
+        spread = loading[..., 0].double().square().sum(1).sqrt()
+        target = self.mean.to(spread).log().expand(spread.shape)
+        bias = solve_increasing(
+            lambda b: normal_mean(lambda o: self._log_mean(o.mT).mT.exp(), b, spread).log(),
+            target,
+            -100.0,
+            100.0,
+        )
+        pad = (0, self.n_outputs - 1)
+        biases = mean + bias.to(mean.dtype).unsqueeze(-1)
+        return nn.functional.pad(biases, pad), nn.functional.pad(loading, pad)
+
+    @torch.no_grad()
+    def start_scale(self, scale: Tensor) -> None:
+        """The size that leaves as much of the variance to chance as z does of the feature's."""
+        if self.scale == "learned":
+            share = scale.square().clamp(max=1.0)
+            self.size.copy_(self._raw_size(share)[:, None, None, None, :])
+
+    def _log_mean(self, output: Tensor) -> Tensor:
+        bent = nn.functional.softplus(self.center / self.width + output, beta=SHARPNESS)
+        log1p_mean = (MIN_LOG1P_MEAN + self.width * bent).clamp(max=math.log(MAX_COUNT))
+        return log1p_mean + log1mexp(log1p_mean)
+
+    def _raw_size(self, share: Tensor) -> Tensor:
+        """What stands for the size when this share of the variance is not due to the mean.
+
+        share · variance = E[μ + μ²/r] and (1 − share) · variance = Var μ, solved for r.
+        """
+        variance, mean = self.deviation.square(), self.mean
+        excess = share * variance - mean
+        log_size = (mean.square() + (1 - share) * variance).log() - excess.clamp(min=1e-30).log()
+        low, high = self.log_sizes
+        # off the ends, where a sigmoid has no gradient
+        return torch.logit(((log_size - low) / (high - low)).clamp(0.05, 0.95))
+
+
+class Count(Real):
+    """Whole numbers from zero: visits, children, events."""
+
+    name = "count"
+    likelihood = "count"
+    domain = "whole numbers from 0"
+    limit = MAX_COUNT
+
+    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Below zero, or with a fraction."""
+        return (values < 0) | (values % 1 > 0)
+
+    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+        """Center and scale of log(1 + x); mean and deviation of x."""
+        center, scale = self.summarise(np.log1p(values))
+        mean, deviation = self.summarise(values)
+        return replace(column, center=center, scale=scale, mean=mean, deviation=deviation)
+
+    def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+        """The count itself."""
+        del column
+        return values
+
+    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+        """The nearest count."""
+        del column
+        return np.maximum(np.rint(x), 0.0)
+
+    def log_jacobian(
+        self, column: Column, x: NDArray[np.floating] | float = 0.0
+    ) -> NDArray[np.float64]:
+        """A probability has no units."""
+        del column
+        return np.zeros(np.shape(x))
+
+    def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> CountBlock:  # type: ignore[override]
+        """A negative binomial block, or a Poisson one where the scale is fixed."""
+        return CountBlock(columns, n_members, scale)

@@ -1,0 +1,178 @@
+"""Ordinal columns: levels in an order, with a cumulative logit likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from psmvae.kinds.base import Column, Scale
+from psmvae.kinds.levels import Categorical, Levels
+from psmvae.kinds.numeric import Real
+from psmvae.kinds.tools import (
+    constants,
+    inverse_softplus,
+    log1mexp,
+    normal_mean,
+    solve_increasing,
+)
+
+# Thresholds are at least so far apart: the level between them keeps a probability.
+MIN_GAP = 1e-4
+# A level nobody has (a bool can be both) still starts with a share.
+MIN_SHARE = 1e-6
+LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
+# Noise of a feature at a linear start, at least; as much as factor analysis allows.
+MIN_PSI = 0.03
+FAR = 200.0
+
+
+def _shares(column: Column) -> NDArray[np.float64]:
+    """How often each level occurs, none never; all alike where nobody counted."""
+    n_levels = max(column.n_levels, 1)
+    share: NDArray[np.float64] = np.maximum(column.shares or np.ones(n_levels), MIN_SHARE)
+    return np.asarray(share / share.sum())
+
+
+def _scores(share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normal scores: the Normal quantile of each level's middle rank, standardised."""
+    rank = np.cumsum(share) - share / 2
+    score = np.array([NormalDist().inv_cdf(p) for p in np.clip(rank, 1e-9, 1 - 1e-9)])
+    center, scale = (share * score).sum(), 1.0
+    if len(share) > 1:
+        scale = float(np.sqrt((share * (score - center) ** 2).sum()))
+    return np.asarray((score - center) / scale)
+
+
+class OrdinalBlock(nn.Module):
+    """A group of ordinal columns, padded to the largest number of levels among them.
+
+    p(x ≤ k) = sigmoid(θ_k − location): the network gives the location, thresholds θ are learned for
+    each column and member, and started at how often the levels occur. Networks see one feature, the
+    normal score of the level.
+    """
+
+    exists: Tensor
+    is_last: Tensor
+    score: Tensor
+    up_to: Tensor
+    deviation: Tensor
+
+    def __init__(self, columns: Sequence[Column], n_members: int) -> None:
+        super().__init__()
+        shares = [_shares(column) for column in columns]
+        n_levels = torch.tensor([len(share) for share in shares]).unsqueeze(-1)
+        width = int(n_levels.max())
+        self.n_columns = len(columns)
+        self.n_features = self.n_outputs = 1
+        self.n_statistics = self.n_nodes = width
+        level = torch.arange(width)
+        self.register_buffer("exists", level < n_levels, persistent=False)
+        self.register_buffer("is_last", level == n_levels - 1, persistent=False)
+        score, up_to = np.zeros((2, len(columns), width))
+        for j, share in enumerate(shares):
+            score[j, : len(share)] = _scores(share)
+            up_to[j] = np.pad(np.cumsum(share)[:-1], (0, width - len(share) + 1))
+        self.register_buffer("score", torch.tensor(score).float(), persistent=False)
+        # p(x ≤ k); thresholds of padding go on upwards and are not used
+        up_to = np.where(np.arange(width) < n_levels.numpy() - 1, up_to, 1 - MIN_SHARE)
+        self.register_buffer("up_to", torch.tensor(up_to[:, :-1]), persistent=False)
+        deviation = constants([column.deviation for column in columns])
+        self.register_buffer("deviation", deviation, persistent=False)
+        shape = (n_members, 1, 1, 1, self.n_columns, width - 1)
+        self.threshold = nn.Parameter(torch.zeros(shape))
+        self._set_thresholds(torch.logit(self.up_to).expand(n_members, -1, -1))
+
+    def forward(self, outputs: Tensor) -> Categorical:
+        """Log(σ(b) − σ(a)) = log σ(b) + log σ(−a) + log(1 − e^(a − b)), for a < b."""
+        gap = MIN_GAP + nn.functional.softplus(self.threshold[..., 1:])
+        threshold = torch.cat([self.threshold[..., :1], gap], -1).cumsum(-1)
+        shape = torch.broadcast_shapes(outputs.shape, (*self.threshold.shape[:-1], 1))
+        none = outputs.new_zeros(shape)
+        below = threshold - outputs
+        upper = torch.cat([logsigmoid(below), none], -1)
+        inside = nn.functional.pad(log1mexp(gap), (1, 1)) if gap.shape[-1] else none.new_zeros(1)
+        lower = torch.cat([none, logsigmoid(-below)], -1)
+        log_p = torch.where(self.is_last, 0.0, upper + inside) + lower
+        return Categorical(log_p.masked_fill(~self.exists, -torch.inf))
+
+    def features(self, x: Tensor) -> Tensor:
+        """The level's normal score."""
+        score = self.score.to(x.dtype).expand(*x.shape, -1)
+        return score.gather(-1, x.long().unsqueeze(-1))
+
+    def statistics(self, x: Tensor) -> Tensor:
+        """One-hot codes, whose mean are probabilities."""
+        return nn.functional.one_hot(x.long(), self.n_statistics).to(x.dtype)
+
+    def point(self, expected: Tensor) -> Tensor:
+        """The level nearest to the mean code."""
+        return self._mean_code(expected).round()
+
+    def error(self, expected: Tensor, x: Tensor) -> Tensor:
+        """Squared error of the mean code in standard deviations of codes.
+
+        A near miss costs less than a far one, unlike with the Brier score of unordered levels.
+        """
+        return ((self._mean_code(expected) - x) / self.deviation).square()
+
+    @torch.no_grad()
+    def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
+        """Location and thresholds for the same share of noise, and the observed marginal.
+
+        Of a standardised feature, z explains |loading|²; a logistic noise of variance π²/3 is to be
+        the rest.
+        """
+        psi = (1 - loading.square().sum(1)).clamp(min=MIN_PSI)
+        slope = LOGISTIC_DEVIATION * psi.rsqrt()
+        weight = loading * slope.unsqueeze(1)
+        self._set_thresholds(self._thresholds(weight.square().sum((1, 3)).sqrt()))
+        return mean * slope, weight
+
+    def start_scale(self, scale: Tensor) -> None:
+        """A cumulative logit has no scale."""
+
+    def _mean_code(self, probability: Tensor) -> Tensor:
+        codes = torch.arange(self.n_statistics, device=probability.device)
+        return (probability * codes).sum(-1)
+
+    def _thresholds(self, spread: Tensor) -> Tensor:
+        """Thresholds that give the observed shares when the location is N(0, spread²)."""
+        spread = spread.double().unsqueeze(-1)
+        target = self.up_to.to(spread).expand(*spread.shape[:-1], -1)
+        spread = spread.expand(target.shape)
+        return solve_increasing(
+            lambda theta: normal_mean(torch.sigmoid, theta, spread), target, -FAR, FAR
+        )
+
+    @torch.no_grad()
+    def _set_thresholds(self, threshold: Tensor) -> None:
+        gap = (threshold.diff(dim=-1) - MIN_GAP).clamp(min=MIN_GAP)
+        raw = torch.cat([threshold[..., :1], inverse_softplus(gap)], -1)
+        self.threshold.copy_(raw[:, None, None, None])
+
+
+class Ordinal(Levels):
+    """Levels in an order: that of the column's data type, of numbers, or of the alphabet."""
+
+    name = "ordinal"
+    likelihood = "ordinal"
+
+    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+        """Mean and deviation of the codes, and how often each occurs."""
+        mean, deviation = Real().summarise(values)
+        counts = np.bincount(values.astype(np.intp), minlength=column.n_levels)
+        shares = tuple((counts / counts.sum()).tolist())
+        return replace(column, mean=mean, deviation=deviation, shares=shares)
+
+    def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> OrdinalBlock:  # type: ignore[override]
+        """A cumulative logit block."""
+        del scale
+        return OrdinalBlock(columns, n_members)

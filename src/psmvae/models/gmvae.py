@@ -1,0 +1,275 @@
+"""The Gaussian-mixture VAE: what every latent variable model of the family is built on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from psmvae.kinds import Scale
+from psmvae.models.batch import Answer, Batch
+from psmvae.nn.columns import Cells, Columns, Layout, LogTilt
+from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, Sizes
+from psmvae.nn.latent_classes import ClassPosterior
+from psmvae.nn.linear_gaussian import LinearPosterior
+from psmvae.nn.mask import MaskModel, MaskModule, MaskShape
+from psmvae.nn.network import Network
+from psmvae.nn.noise import Noise
+from psmvae.nn.streams import fork
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a model is made of.
+
+    ``scale`` is the standard deviation of numeric likelihoods on standardised data, "learned" for
+    one a column, or "student" for Student-t likelihoods. ``sees_mask`` says whether the encoders
+    see the mask; None leaves it to the mask model.
+    """
+
+    n_members: int
+    n_sets: int
+    n_latent: int
+    network: Network
+    mask: MaskModel
+    scale: Scale
+    sees_mask: bool | None = None
+
+
+class GMVAE(nn.Module):
+    """p(r) p(z|r) p(x|z,r) p(m|·) with q(r|·) q(z|r,·).
+
+    With one set this is the VAE, and trained on the importance-weighted bound MIWAE; with p(m | x)
+    not-MIWAE.
+
+    Parameters
+    ----------
+    layout : Layout
+        The columns in the model's order.
+    settings : Settings
+        Sizes and parts.
+    missing_rate : Tensor
+        Share of missing cells of each column, in the model's order.
+    noise : Noise
+        Where first weights come from.
+    second : Layout, optional
+        The columns of a second head beside x_obs, in the models that have one.
+    """
+
+    observed_rate: Tensor
+    # 1 / (1 − missing rate), the paper's weight of log p(x_obs | z, r)
+    weight_observed: Tensor
+    spread: Tensor
+
+    def __init__(
+        self,
+        layout: Layout,
+        settings: Settings,
+        missing_rate: Tensor,
+        noise: Noise,
+        *,
+        second: Layout | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        network = settings.network
+        self.inputs = Columns(layout, settings.n_members, 1.0)
+        n_features, n_columns = self.inputs.n_features, self.inputs.n_columns
+        sizes = Sizes(settings.n_members, settings.n_sets, settings.n_latent, n_features, n_columns)
+        names = tuple(layout.columns[position].name for position in layout.order)
+        shape = MaskShape(
+            settings.n_members,
+            settings.n_sets,
+            settings.n_latent,
+            self.inputs,
+            names,
+            missing_rate,
+            network.light(),
+        )
+        self.p_m: MaskModule = settings.mask.build(shape, noise)
+        self.sees_mask = (
+            self.p_m.as_input if settings.sees_mask is None else bool(settings.sees_mask)
+        )
+        self.sizes = sizes
+        self.n_in = n_features + (n_columns if self.sees_mask else 0)
+        linear = LinearPosterior(settings.n_members, n_features, settings.n_latent)
+        starts = network.linear and self.sees_mask and settings.n_sets > 1
+        classes = ClassPosterior(settings.n_members, settings.n_sets, n_columns)
+        self.q_r = QR(sizes, self.n_in, network, noise, classes if starts else None)
+        self.q_z = QZ(sizes, self.n_in, network, noise, linear if network.linear else None)
+        self.p_r = PR(sizes)
+        self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 1.0)
+        self.p_x = PX(sizes, layout, network, noise, settings.scale, second=second)
+        self.register_buffer("observed_rate", 1 - missing_rate)
+        weight = 1 / (1 - missing_rate).mean().clamp(min=1e-3)
+        self.register_buffer("weight_observed", weight, persistent=False)
+        # how much wider draws are than the likelihood says; learned from held-out cells
+        self.register_buffer("spread", torch.ones(settings.n_members, n_columns))
+
+    @property
+    def joint(self) -> bool:
+        """Whether the mask of a cell depends on other columns' values too."""
+        return bool(getattr(self.p_m, "joint", False))
+
+    def encode(self, batch: Batch, noise: Noise | None = None) -> tuple[Tensor, GaussianZ]:
+        """Log q(r | x_obs, m) ``(member, row, set)`` and q(z | r, x_obs, m)."""
+        shown = self.visible_input(batch)
+        return self._log_q_r(batch, shown, noise), self._q_z(batch, shown, noise)
+
+    def visible_input(self, batch: Batch) -> Tensor:
+        """What an encoder is shown of the visible cells, ``(member, row, input)``."""
+        features = self.inputs.features(batch.x) * self.inputs.spread(batch.visible)
+        return torch.cat([features, batch.visible], -1) if self.sees_mask else features
+
+    def _log_q_r(self, batch: Batch, shown: Tensor, noise: Noise | None) -> Tensor:
+        # q(r) sees the whole mask, also of cells that are observed but hidden
+        if self.sees_mask and batch.visible is not batch.m:
+            shown = torch.cat([shown[..., : self.inputs.n_features], batch.m], -1)
+        log_q_r: Tensor = self.q_r(shown, batch.m, noise)
+        return log_q_r
+
+    def _q_z(self, batch: Batch, shown: Tensor, noise: Noise | None) -> GaussianZ:
+        features = shown[..., : self.inputs.n_features]
+        q_z: GaussianZ = self.q_z(shown, features, self.inputs.spread(batch.visible), noise)
+        return q_z
+
+    def answer(
+        self,
+        batch: Batch,
+        epsilon: Tensor,
+        noise: Noise | None = None,
+        *,
+        auxiliary: bool = False,
+        uniform: Tensor | None = None,
+    ) -> Answer:
+        """All log densities at z = q_z(ε), for ε ``(member, row, draw, set, latent)``.
+
+        ``auxiliary`` asks for the factors that only the objective needs; ``noise`` is given while
+        training. ``uniform`` ``(member, row, draw, set, column)`` draws the missing values where
+        the mask model is `joint`; while training they are drawn from ``noise``.
+        """
+        shown = self.visible_input(batch)
+        log_q_r = fork(lambda: self._log_q_r(batch, shown, noise), shown, batch.m)
+        q_z = self._q_z(batch, shown, noise)
+        z = q_z.at(epsilon)
+        tilts = self.p_m.depends_on_x
+        x, m = batch.x[:, :, None, None, :], batch.m[:, :, None, None, :]
+        known = batch.known[:, :, None, None, :]
+        # without x the mask has nothing to wait for
+        log_p_m = None if tilts else fork(lambda: self._mask_of_z(m, known, z), z, m, known)
+        p_x_obs, p_second = self.p_x(z, noise, both=tilts or auxiliary)
+        p_x_mis = self.x_mis(p_x_obs, p_second)
+        extra, x_drawn = None, None
+        if tilts and uniform is not None:
+            x_drawn = p_x_mis.sample(uniform)
+        if auxiliary:
+            extra, x_drawn = self.auxiliary(batch, shown, z, p_x_mis, p_second, noise)
+        if x_drawn is not None:
+            x_drawn = torch.where(m > 0, x, x_drawn)
+        if log_p_m is None:
+            mask_of_x = self._mask_of_x(x, m, known, z, p_x_mis, x_drawn)
+        return Answer(
+            log_q_r=log_q_r(),
+            log_p_r=self.p_r(),
+            q_z=q_z,
+            p_z=self.p_z,
+            epsilon=epsilon,
+            z=z,
+            log_p_x_obs=(p_x_obs.log_prob(x) * m).sum(-1),
+            log_p_m=mask_of_x if log_p_m is None else log_p_m(),
+            p_x=p_x_mis if tilts else p_x_obs,
+            x_drawn=x_drawn,
+            auxiliary=extra,
+        )
+
+    def x_mis(self, p_x_obs: Cells, second: Cells | None) -> Cells:
+        """The distribution of x_mis: here that of x_obs, there is one x."""
+        del second
+        return p_x_obs
+
+    def auxiliary(
+        self,
+        batch: Batch,
+        shown: Tensor,
+        z: Tensor,
+        p_x_mis: Cells,
+        second: Cells | None,
+        noise: Noise | None,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """What further factors add to the objective, and the missing values drawn, if any are.
+
+        ``shown`` is what `visible_input` gave of the batch.
+        """
+        del batch, shown, second
+        draws = self.joint or getattr(self.settings.mask, "integrate", "quadrature") == "draw"
+        if not self.p_m.depends_on_x or not draws or noise is None:
+            return None, None
+        return None, p_x_mis.sample(noise.uniform(*z.shape[:-1], self.inputs.n_columns))
+
+    def predict(self, batch: Batch) -> Tensor:
+        """E[statistics(x_obs)] from the middle of q(z | r, ·), sets weighted by q(r | ·).
+
+        The cheap estimate for held-out cells, ``(member, row, statistic)``. They are observed
+        cells, so their distribution is that of x_obs whatever the mask model.
+        """
+        log_q_r, q_z = self.encode(batch)
+        epsilon = batch.x.new_zeros(1, 1, 1, 1, self.settings.n_latent)
+        p_x: tuple[Cells, Cells | None] = self.p_x(q_z.at(epsilon), None, both=False)
+        return (log_q_r.exp().unsqueeze(-1) * p_x[0].expected().squeeze(2)).sum(2)
+
+    def expected(self, answer: Answer) -> Tensor:
+        """E[statistics(x_j) | m_j = 0, z, r], ``(member, row, draw, set, statistic)``."""
+        if self.joint and answer.x_drawn is not None:
+            return self.inputs.statistics(answer.x_drawn)
+        if self.p_m.depends_on_x:
+            return answer.p_x.tilted(self._log_missing(answer.z))
+        return answer.p_x.expected()
+
+    def sample_missing(self, z: Tensor, uniform: Tensor) -> Tensor:
+        """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
+        tilts = self.p_m.depends_on_x
+        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=tilts)
+        if not tilts:
+            return p_x[0].sample(uniform)
+        return self.x_mis(*p_x).tilted_sample(self._log_missing(z), uniform)
+
+    def _log_missing(self, z: Tensor) -> LogTilt:
+        return lambda x, at: self.p_m(x, z, at)[0]
+
+    def _mask_of_z(self, m: Tensor, known: Tensor, z: Tensor) -> Tensor:
+        """Log p(m | z, r), ``(member, row, draw, set)``."""
+        if hasattr(self.p_m, "log_prob"):
+            log_p_m: Tensor = self.p_m.log_prob(m, z)
+        else:
+            missing, observed = self.p_m(None, z, slice(0, m.shape[-1]))
+            log_p_m = torch.where(m > 0, observed, missing)
+        return (log_p_m * known).sum(-1)
+
+    def _mask_of_x(
+        self,
+        x: Tensor,
+        m: Tensor,
+        known: Tensor,
+        z: Tensor,
+        p_x_mis: Cells,
+        x_drawn: Tensor | None,
+    ) -> Tensor:
+        """Log p(m | x, ·), the missing x_j integrated out (or drawn)."""
+        if self.joint:
+            missing, observed = self.p_m(x_drawn, z, slice(0, x.shape[-1]))
+        else:
+            observed = self._per_cell(x, z, 1)
+            if x_drawn is None:
+                missing = p_x_mis.log_expectation(self._log_missing(z))
+            else:
+                missing = self._per_cell(x_drawn, z, 0)
+        return (torch.where(m > 0, observed, missing) * known).sum(-1)
+
+    def _per_cell(self, x: Tensor, z: Tensor, which: int) -> Tensor:
+        """Log p(m_j | x_j, ·) at one x a cell: missing (0) or observed (1)."""
+        parts = [
+            self.p_m(x[..., at].unsqueeze(-1), z, at)[which].squeeze(-1)
+            for at in self.inputs.slices()
+        ]
+        return torch.cat(parts, -1)

@@ -1,0 +1,33 @@
+"""How GAIN is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from psmvae.models.batch import Batch
+from psmvae.models.gain import GAIN
+from psmvae.nn.noise import Noise
+from psmvae.training.heldout import Table
+
+
+@dataclass(frozen=True)
+class AdversarialRecipe:
+    """Trains generator and discriminator together, from random weights."""
+
+    model: GAIN
+
+    def start(self, table: Table, m: Tensor, noise: Noise) -> None:
+        """First weights are random."""
+
+    def warm_parameters(self) -> list[nn.Parameter]:
+        """Nothing is trained alone."""
+        return []
+
+    def loss(self, batch: Batch, noise: Noise) -> Tensor:
+        """Both losses."""
+        return self.model.loss(batch, noise)
+
+    def finish(self, table: Table, noise: Noise) -> None:
+        """Held-out cells teach nothing more."""

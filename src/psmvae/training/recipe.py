@@ -1,0 +1,52 @@
+"""What the training loop asks of a model: where it starts, its loss, its cheap prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from psmvae.models.batch import Batch
+from psmvae.nn.columns import Columns
+from psmvae.nn.noise import Noise
+from psmvae.training.heldout import Table
+
+
+class Trainable(Protocol):
+    """A model of several members; an ``nn.Module``."""
+
+    inputs: Columns
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """What is trained."""
+        ...
+
+    def predict(self, batch: Batch) -> Tensor:
+        """E[statistics(x)] of every cell from what is visible, ``(member, row, statistic)``."""
+        ...
+
+
+class Recipe(Protocol):
+    """How one family of models is trained."""
+
+    @property
+    def model(self) -> Trainable:
+        """What is trained."""
+        ...
+
+    def start(self, table: Table, m: Tensor, noise: Noise) -> None:
+        """Set first weights from the table, where that pays."""
+        ...
+
+    def warm_parameters(self) -> list[nn.Parameter]:
+        """What is trained alone at first; nothing in most models."""
+        ...
+
+    def loss(self, batch: Batch, noise: Noise) -> Tensor:
+        """The loss of each row, ``(member, row)``."""
+        ...
+
+    def finish(self, table: Table, noise: Noise) -> None:
+        """Learn from the held-out cells what only they can teach, when the weights are final."""
+        ...

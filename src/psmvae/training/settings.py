@@ -1,0 +1,31 @@
+"""How to train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Training:
+    """How to train.
+
+    ``held_out`` is the share of observed cells kept to measure the error (0: train to the end and
+    keep the last weights); ``hide`` the largest share of a row hidden from the encoder; ``average``
+    the decay of the running mean of the weights that is kept (0: the weights themselves).
+    ``objective`` is the bound that is raised, with ``n_draws`` draws of z a row. ``max_time`` is
+    how many seconds the steps may take.
+    """
+
+    max_epochs: int
+    batch_size: int
+    learning_rate: float
+    held_out: float
+    patience: int
+    hide: float
+    beta: float
+    average: float
+    weight_observed: bool
+    objective: Literal["elbo", "iwae"] = "elbo"
+    n_draws: int = 1
+    max_time: float | None = None

@@ -1,0 +1,257 @@
+"""Files that are no model, or a damaged one: clear errors, and nothing in a file is run."""
+
+import json
+import os
+import pickle
+import struct
+
+import pyarrow as pa
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+import psmvae
+from contract.registry import IMPUTERS, VARIANTS
+
+
+@pytest.fixture(scope="module")
+def files(mixed, tmp_path_factory):
+    """The file of an imputer fitted to a small table, made once."""
+    folder = tmp_path_factory.mktemp("models")
+
+    def file(name="PSMVAE"):
+        path = folder / f"{name}.safetensors"
+        if not path.exists():
+            VARIANTS[name]().fit(pa.table(mixed)).save(path)
+        return path
+
+    return file
+
+
+@pytest.fixture(scope="module")
+def saved(files):
+    return files()
+
+
+def with_document(content, change):
+    """The model file with another document."""
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8 : 8 + size])
+    metadata = header["__metadata__"]
+    document = json.loads(metadata["document"])
+    change(metadata, document)
+    if "document" in metadata:
+        metadata["document"] = json.dumps(document)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + content[8 + size :]
+
+
+DAMAGE = {
+    "truncated": lambda content: content[: len(content) * 3 // 4],
+    "stub": lambda content: content[:6],
+    "empty": lambda content: b"",
+    "text": lambda content: b"weight,visits\n70.5,3\n",
+    "zip": lambda content: b"PK\x03\x04" + content,
+    "longer": lambda content: content + b"x",
+    "no metadata": lambda content: struct.pack("<Q", 2) + b"{}",
+}
+
+
+class TestNoModelFile:
+    @pytest.fixture
+    def load(self, tmp_path):
+        """Load a file of this content."""
+
+        def load(content):
+            path = tmp_path / "odd.safetensors"
+            path.write_bytes(content)
+            return psmvae.load(path)
+
+        return load
+
+    @pytest.mark.parametrize("damage", DAMAGE)
+    @pytest.mark.parametrize("name", IMPUTERS)
+    def test_damaged(self, load, files, name, damage):
+        with pytest.raises(ValueError, match=r"odd\.safetensors.* not a psmvae model"):
+            load(DAMAGE[damage](files(name).read_bytes()))
+
+    def test_foreign_safetensors(self, tmp_path):
+        path = tmp_path / "weights.safetensors"
+        save_file({"layer": torch.zeros(3)}, str(path), metadata={"format": "pt"})
+        with pytest.raises(ValueError, match=r"weights\.safetensors.*not a psmvae model"):
+            psmvae.load(path)
+
+    def test_a_pickle_is_not_run(self, tmp_path):
+        path, trace = tmp_path / "model.pt", tmp_path / "trace"
+
+        class Payload:
+            def __reduce__(self):
+                return os.mkdir, (str(trace),)
+
+        path.write_bytes(pickle.dumps(Payload()))
+        with pytest.raises(ValueError, match="not a psmvae model"):
+            psmvae.load(path)
+        torch.save({"layer": torch.zeros(3)}, path)
+        with pytest.raises(ValueError, match="not a psmvae model"):
+            psmvae.load(path)
+        assert not trace.exists()
+
+    def test_missing_file_and_folder(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
+            psmvae.load(tmp_path / "nowhere.safetensors")
+        with pytest.raises(FileNotFoundError, match="no model file"):
+            psmvae.load(tmp_path)
+
+    @pytest.mark.parametrize("version", ["2", "99", "1.5", "", "new"])
+    def test_another_version(self, load, saved, version):
+        def change(metadata, document):
+            metadata.update(format_version=version, psmvae="9.9.9")
+
+        with pytest.raises(ValueError, match=r"written by psmvae 9\.9\.9.*newer"):
+            load(with_document(saved.read_bytes(), change))
+
+    def test_device_is_checked_as_such(self, saved):
+        with pytest.raises(ValueError, match=r"^device must be"):
+            psmvae.load(saved, device="abacus")
+
+
+def setting(*keys, value):
+    """Put a value deep into the document."""
+
+    def change(metadata, document):
+        place = document
+        for key in keys[:-1]:
+            place = place[key]
+        place[keys[-1]] = value
+
+    return change
+
+
+def dropping(*keys):
+    def change(metadata, document):
+        place = document
+        for key in keys[:-1]:
+            place = place[key]
+        del place[keys[-1]]
+
+    return change
+
+
+TAMPERED = {
+    "another class": setting("class", value="RandomForest"),
+    "class is a list": setting("class", value=[]),
+    "no parameters": dropping("parameters"),
+    "parameters are a list": setting("parameters", value=[1]),
+    "an unknown parameter": setting("parameters", "colour", value="red"),
+    "a parameter out of range": setting("parameters", "n_draws", value=0),
+    "a parameter of another type": setting("parameters", "n_draws", value="many"),
+    "an unknown part": setting("parameters", "network", value={"part": "System"}),
+    "a part without a name": setting("parameters", "network", value={"width": 3}),
+    "a part out of range": setting("parameters", "network", value={"part": "Network", "width": 0}),
+    "more sets": setting("parameters", "n_sets", value=3),
+    "more members": setting("parameters", "n_members", value=2),
+    "another mask model": setting("parameters", "mask_model", value="self"),
+    "no schema": dropping("schema"),
+    "an odd schema": setting("schema", value={"columns": [{"title": "weight"}]}),
+    "a column less": setting("schema", "columns", value=[]),
+    "an unknown kind": setting("schema", "columns", 0, "kind", value="colour"),
+    "fewer levels": setting("schema", "columns", 2, "levels", value=["low"]),
+    "levels are a number": setting("schema", "columns", 2, "levels", value=3),
+    "no seed": dropping("seed"),
+    "seed is text": setting("seed", value="zero"),
+    "n_rows is text": setting("n_rows", value="many"),
+    "other progress": setting("plain", "last", value={"when": "now"}),
+    "progress is text": setting("plain", "last", value="done"),
+    "no document": lambda metadata, document: metadata.pop("document"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED)
+def test_tampered_metadata(saved, tmp_path, what):
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(with_document(saved.read_bytes(), TAMPERED[what]))
+    with pytest.raises(ValueError, match=r"odd\.safetensors.*psmvae model"):
+        psmvae.load(path)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"model"', ""])
+def test_a_document_that_is_none(saved, tmp_path, text):
+    content = saved.read_bytes()
+    size = struct.unpack("<Q", content[:8])[0]
+    header = json.loads(content[8 : 8 + size])
+    header["__metadata__"]["document"] = text
+    head = json.dumps(header).encode()
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(struct.pack("<Q", len(head)) + head + content[8 + size :])
+    with pytest.raises(ValueError, match=r"odd\.safetensors.*damaged psmvae model"):
+        psmvae.load(path)
+
+
+# What the numbers in a file may have become: each must be noticed on loading, not by wrong answers.
+ARRAYS = {
+    "Mean": ["mean", "deviation", "matrix.center", "matrix.scale", "matrix.lowest"],
+    "MICE": ["chain0.fill", "chain0.column", "chain0.coef", "chain0.sigma", "matrix.scale"],
+    "MICE draws": ["chain1.intercept", "chain1.center", "chain1.noise"],
+    "MissForest": ["chain0.feature", "chain0.threshold", "chain0.child", "chain0.root"],
+    "PSMVAE": ["missing_rate", "set_order", "set_sizes", "spread"],
+    "GAIN": ["missing_rate"],
+}
+CHANGES = {
+    "gone": lambda array: None,
+    "shorter": lambda array: array[:-1],
+    "longer": lambda array: torch.cat([array, array[:1]]),
+    "another axis": lambda array: array[None],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(("name", "array"), [(n, a) for n, each in ARRAYS.items() for a in each])
+def test_tampered_numbers(files, tmp_path, name, array, change):
+    with safe_open(str(files(name)), framework="pt") as file:
+        metadata = file.metadata()
+        arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    changed = CHANGES[change](arrays.pop(array))
+    if changed is not None:
+        arrays[array] = changed.contiguous()
+    path = tmp_path / "odd.safetensors"
+    save_file(arrays, str(path), metadata=metadata)
+    with pytest.raises(ValueError, match=r"odd\.safetensors.*do not fit together"):
+        psmvae.load(path)
+
+
+TAMPERED_CLASSICAL = {
+    "no chains": ("MICE", setting("plain", "chains", value=[])),
+    "chains are a number": ("MICE", setting("plain", "chains", value=3)),
+    "one chain less": ("MICE draws", lambda metadata, document: document["plain"]["chains"].pop()),
+    "an unknown estimator": ("MICE", setting("plain", "chains", 0, "estimator", value="lasso")),
+    "another estimator": ("MICE", setting("plain", "chains", 0, "estimator", value="trees")),
+    "rounds are text": ("MICE", setting("plain", "chains", 0, "n_rounds", value="two")),
+    "no facts": ("MissForest", setting("plain", "chains", 0, value={})),
+    "no plain values": ("MissForest", dropping("plain")),
+    "another class": ("MICE", setting("class", value="MeanImputer")),
+    "a parameter out of range": ("MissForest", setting("parameters", "n_trees", value=0)),
+    "fewer levels": ("Mean", setting("schema", "columns", 2, "levels", value=["low", "mid"])),
+    "a column less": ("Mean", lambda metadata, document: document["schema"]["columns"].pop()),
+}
+
+
+@pytest.mark.parametrize("what", TAMPERED_CLASSICAL)
+def test_tampered_metadata_of_a_classical_imputer(files, tmp_path, what):
+    name, change = TAMPERED_CLASSICAL[what]
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(with_document(files(name).read_bytes(), change))
+    with pytest.raises(ValueError, match=r"odd\.safetensors.*psmvae model"):
+        psmvae.load(path)
+
+
+def test_trees_that_go_round_in_circles_are_refused(files, tmp_path):
+    """A walk down such a tree would have no end."""
+    with safe_open(str(files("MissForest")), framework="pt") as file:
+        metadata = file.metadata()
+        arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    arrays["chain0.child"] = torch.zeros_like(arrays["chain0.child"])
+    path = tmp_path / "odd.safetensors"
+    save_file(arrays, str(path), metadata=metadata)
+    with pytest.raises(ValueError, match="nodes of a tree do not fit together"):
+        psmvae.load(path)

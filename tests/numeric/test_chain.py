@@ -1,0 +1,377 @@
+"""Chained equations as arrays, against scikit-learn's own imputer and closed forms."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from safetensors.numpy import load, save
+from scipy import stats
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
+from sklearn.linear_model import BayesianRidge, LinearRegression
+
+from psmvae.imputers.chain import Chain, Ridge, _fit_quietly
+from psmvae.imputers.forest import Trees, rounded_down
+
+BOTH = pytest.mark.parametrize("estimator", ["ridge", "trees"])
+
+
+def normal_table(seed, n_rows=60, n_columns=5, missing=0.25):
+    """Correlated columns with holes; every column has something observed."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_rows, 2)) @ rng.normal(size=(2, n_columns)) + rng.normal(size=n_columns)
+    x += 0.5 * rng.normal(size=x.shape)
+    x[rng.random(x.shape) < missing] = np.nan
+    x[0] = 1.0
+    return x
+
+
+def peer(x, estimator, *, seed=0, sample=False, max_iter=3, tol=1e-3):
+    """scikit-learn's own imputer, fitted, and what its fit_transform gave."""
+    trees = ExtraTreesRegressor(10, random_state=seed)
+    imputer = IterativeImputer(
+        BayesianRidge() if estimator == "ridge" else trees,
+        sample_posterior=sample,
+        max_iter=max_iter,
+        tol=tol,
+        random_state=seed,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return imputer, imputer.fit_transform(x)
+
+
+def same(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@BOTH
+@pytest.mark.parametrize("seed", range(3))
+class TestLikeScikitLearn:
+    def test_the_table_of_the_fit_and_new_rows(self, estimator, seed):
+        x, new = normal_table(seed), normal_table(seed + 100, n_rows=30)
+        new[3] = np.nan
+        imputer, filled = peer(x, estimator, seed=seed)
+        chain = Chain.fit(x, estimator=estimator, max_iter=3, seed=seed)
+        same(chain.transform(x), filled)
+        same(chain.transform(new), imputer.transform(new))
+        np.testing.assert_array_equal(chain.transform(x)[~np.isnan(x)], x[~np.isnan(x)])
+
+    def test_columns_complete_in_the_fit_but_not_later(self, estimator, seed):
+        x, new = normal_table(seed), normal_table(seed + 100, n_rows=30)
+        x[:, [1, 3]] = normal_table(seed, missing=0.0)[:, [1, 3]]
+        imputer, filled = peer(x, estimator, seed=seed)
+        chain = Chain.fit(x, estimator=estimator, max_iter=3, seed=seed)
+        same(chain.transform(x), filled)
+        same(chain.transform(new), imputer.transform(new))
+
+    def test_a_column_with_nothing_observed_takes_no_part(self, estimator, seed):
+        x, new = normal_table(seed), normal_table(seed + 100, n_rows=30)
+        x[:, 2] = np.nan
+        used = [0, 1, 3, 4]
+        imputer, filled = peer(x[:, used], estimator, seed=seed)
+        chain = Chain.fit(x, estimator=estimator, max_iter=3, seed=seed)
+        same(chain.transform(x)[:, used], filled)
+        same(chain.transform(new)[:, used], imputer.transform(new[:, used]))
+        np.testing.assert_array_equal(chain.transform(new)[:, 2], new[:, 2])
+
+
+@BOTH
+@pytest.mark.parametrize("max_iter", [0, 1, 3])
+def test_rounds_that_run_out(estimator, max_iter):
+    x = normal_table(0)
+    _, filled = peer(x, estimator, max_iter=max_iter, tol=0.0)
+    chain = Chain.fit(x, estimator=estimator, max_iter=max_iter, tol=0.0, seed=0)
+    same(chain.transform(x), filled)
+    assert chain.n_rounds == max_iter
+    assert chain.converged == (max_iter == 0)
+
+
+@BOTH
+def test_rounds_that_settle_early(estimator):
+    x = normal_table(1)
+    imputer, filled = peer(x, estimator, max_iter=30, tol=0.5)
+    chain = Chain.fit(x, estimator=estimator, max_iter=30, tol=0.5, seed=0)
+    same(chain.transform(x), filled)
+    assert chain.n_rounds == imputer.n_iter_ < 30
+    assert chain.converged is True
+
+
+class Talkative(LinearRegression):
+    """A regression with something to say."""
+
+    def fit(self, X, y):
+        warnings.warn("one more fit", UserWarning, stacklevel=1)
+        return super().fit(X, y)
+
+
+def test_other_warnings_of_the_fit_come_through():
+    with pytest.warns(UserWarning, match="one more fit") as told:
+        assert not _fit_quietly(IterativeImputer(Talkative(), max_iter=1, tol=0.0), normal_table(0))
+    assert not any(issubclass(one.category, ConvergenceWarning) for one in told)
+
+
+@BOTH
+class TestRows:
+    def test_one_by_one(self, estimator):
+        x = normal_table(2)
+        x[5] = np.nan
+        chain = Chain.fit(x, estimator=estimator, max_iter=3, seed=0)
+        alone = np.concatenate([chain.transform(x[i : i + 1]) for i in range(len(x))])
+        same(alone, chain.transform(x))
+
+    def test_blocks_of_rows_do_not_show(self, estimator, monkeypatch):
+        x = normal_table(2)
+        chain = Chain.fit(x, estimator=estimator, max_iter=2, seed=0)
+        whole = chain.transform(x)
+        monkeypatch.setattr("psmvae.imputers.forest.BLOCK", 70)
+        assert chain.transform(x).tobytes() == whole.tobytes()
+
+    def test_the_table_is_not_changed(self, estimator):
+        x = normal_table(3)
+        before = x.tobytes()
+        chain = Chain.fit(x, estimator=estimator, max_iter=2, seed=0)
+        chain.transform(x)
+        chain.draw(x, np.random.default_rng(0))
+        assert x.tobytes() == before
+
+    def test_no_rows(self, estimator):
+        chain = Chain.fit(normal_table(3), estimator=estimator, max_iter=2, seed=0)
+        assert chain.transform(np.zeros((0, 5))).shape == (0, 5)
+
+
+class TestSeeds:
+    @BOTH
+    def test_a_fit_repeats_whatever_the_jobs_and_leaves_global_numbers_alone(self, estimator):
+        x = normal_table(4)
+        before = np.random.get_state()[1].tobytes()  # noqa: NPY002
+        fits = [
+            Chain.fit(x, estimator=estimator, max_iter=3, seed=5, n_jobs=n_jobs)
+            for n_jobs in (None, 2, 2)
+        ]
+        for chain in fits[1:]:
+            for name, array in chain.arrays().items():
+                assert array.tobytes() == fits[0].arrays()[name].tobytes(), name
+        drawn = [chain.draw(x, np.random.default_rng(1)).tobytes() for chain in fits]
+        assert len(set(drawn)) == 1
+        assert np.random.get_state()[1].tobytes() == before  # noqa: NPY002
+
+    def test_the_seed_is_that_of_the_trees(self):
+        x = normal_table(4)
+        one, other = (Chain.fit(x, estimator="trees", max_iter=2, seed=s) for s in (1, 2))
+        assert (one.transform(x) != other.transform(x)).any()
+
+    def test_a_fit_that_draws_is_scikit_learns(self):
+        x = normal_table(4)
+        imputer, _ = peer(x, "ridge", seed=6, sample=True, max_iter=3)
+        chain = Chain.fit(x, estimator="ridge", max_iter=3, sample=True, seed=6)
+        assert chain.converged is None
+        assert chain.n_rounds == 3
+        for step, expected in zip(chain.steps, imputer.imputation_sequence_, strict=True):
+            np.testing.assert_array_equal(step.coef, expected.estimator.coef_)
+
+
+class TestRidge:
+    def setup_method(self):
+        rng = np.random.default_rng(0)
+        self.x = rng.normal(3.0, [1.0, 2.0, 0.5], (40, 3))
+        self.y = self.x @ [1.0, -1.0, 2.0] + rng.normal(size=40)
+        self.new = rng.normal(0.0, 3.0, (7, 3))
+        self.fitted = BayesianRidge().fit(self.x, self.y)
+        n = len(self.fitted.coef_)
+        self.ridge = Ridge.of(self.fitted, np.arange(n), n)
+
+    def test_the_posterior_predictive_distribution(self):
+        """The closed form for known precisions: Σ⁻¹ = λ I + α XᵀX of the centred rows."""
+        alpha, center = self.fitted.alpha_, self.x.mean(0)
+        away = self.x - center
+        sigma = np.linalg.inv(self.fitted.lambda_ * np.eye(3) + alpha * away.T @ away)
+        coef = alpha * sigma @ away.T @ (self.y - self.y.mean())
+        new = self.new - center
+        same(self.ridge.predict(self.new), self.y.mean() + new @ coef)
+        variance = 1 / alpha + np.einsum("ij,jk,ik->i", new, sigma, new)
+        same(self.ridge.deviation(self.new), np.sqrt(variance))
+
+    def test_draws(self):
+        twins = np.repeat(self.new[:1], 4000, axis=0)
+        mean, deviation = self.ridge.predict(twins)[0], self.ridge.deviation(twins)[0]
+        drawn = self.ridge.draw(twins, np.random.default_rng(0))
+        assert stats.kstest(drawn, stats.norm(mean, deviation).cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("sample", [True, False])
+def test_draws_of_two_cells_are_jointly_normal(sample):
+    """Rounds of draws are a Gibbs sampler: it ends at p(x_0, x_1 | x_2) of the table's normal."""
+    rng = np.random.default_rng(0)
+    covariance = np.array([[1.0, 0.6, 0.5], [0.6, 1.0, 0.3], [0.5, 0.3, 1.0]])
+    x = rng.multivariate_normal(np.zeros(3), covariance, 4000)
+    if sample:
+        # means filled in while fitting would make the columns look more alike than they are
+        x[:400, 0] = x[400:800, 1] = np.nan
+    chain = Chain.fit(x, estimator="ridge", max_iter=8, tol=0.0, sample=sample, seed=0)
+    drawn = chain.draw(np.tile([np.nan, np.nan, 1.5], (6000, 1)), rng)[:, :2]
+    gain = covariance[:2, 2] / covariance[2, 2]
+    np.testing.assert_allclose(drawn.mean(0), 1.5 * gain, atol=0.08)
+    expected = covariance[:2, :2] - np.outer(gain, covariance[2, :2])
+    np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.06)
+
+
+class TestTrees:
+    @pytest.mark.parametrize("seed", range(5))
+    def test_the_bits_of_scikit_learn(self, seed):
+        rng = np.random.default_rng(seed)
+        # ties, neighbouring float32 numbers, repeated rows with other answers, a constant column
+        x = np.column_stack(
+            [
+                rng.integers(0, 3, 300),
+                1 + rng.integers(0, 20, 300) * np.spacing(np.float32(1)),
+                rng.normal(size=300),
+                np.ones(300),
+            ]
+        )
+        x[::3] = x[0]
+        y = rng.normal(size=300)
+        forest = ExtraTreesRegressor(10, random_state=seed).fit(x, y)
+        new = np.concatenate([x, x + 1e-9, rng.normal(size=(50, 4))])
+        assert Trees.of(forest).predict(new).tobytes() == forest.predict(new).tobytes()
+
+    def test_many_columns(self):
+        x = np.random.default_rng(0).normal(size=(80, 400))
+        forest = ExtraTreesRegressor(4, random_state=0).fit(x, x[:, 300])
+        trees = Trees.of(forest)
+        assert trees.feature.max() > 255
+        assert trees.predict(x).tobytes() == forest.predict(x).tobytes()
+
+    def test_a_tree_that_is_a_leaf(self):
+        forest = ExtraTreesRegressor(3, random_state=0).fit(np.eye(4), np.full(4, 2.5))
+        trees = Trees.of(forest)
+        assert trees.feature.size == 0
+        np.testing.assert_array_equal(trees.predict(np.eye(4)), 2.5)
+        np.testing.assert_array_equal(trees.draw(np.eye(4), np.random.default_rng(0)), 2.5)
+
+    def test_numbers_beyond_float32_go_right(self):
+        x = np.arange(20.0)[:, None]
+        trees = Trees.of(ExtraTreesRegressor(3, random_state=0).fit(x, x[:, 0]))
+        np.testing.assert_allclose(trees.predict(np.array([[1e300], [-1e300]])), [19.0, 0.0])
+
+    def test_every_tree_is_drawn_alike(self):
+        rng = np.random.default_rng(0)
+        x, y = rng.normal(size=(100, 3)), rng.normal(size=100)
+        forest = ExtraTreesRegressor(5, random_state=0).fit(x[:50], y[:50])
+        drawn = Trees.of(forest).draw(np.repeat(x[60:61], 5000, axis=0), rng)
+        each = [tree.predict(x[60:61])[0] for tree in forest.estimators_]
+        values, expected = np.unique(each, return_counts=True)
+        found, counts = np.unique(drawn, return_counts=True)
+        np.testing.assert_array_equal(found, values)
+        assert stats.chisquare(counts, expected * 1000).pvalue > 0.01
+
+    def test_rounding_down_keeps_every_comparison(self):
+        rng = np.random.default_rng(0)
+        for scale in (1e-42, 1e-3, 1.0, 1e30):
+            t = scale * rng.normal(size=1000)
+            near = t.astype(np.float32)
+            for x in (
+                near,
+                np.nextafter(near, np.float32(9e30)),
+                np.nextafter(near, np.float32(-9e30)),
+            ):
+                np.testing.assert_array_equal(x <= rounded_down(t), x.astype(np.float64) <= t)
+
+
+CASES = {
+    "ridge": {"estimator": "ridge"},
+    "ridge that draws": {"estimator": "ridge", "sample": True},
+    "trees": {"estimator": "trees", "n_trees": 3},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+class TestFiles:
+    @pytest.mark.parametrize("table", ["holes", "an empty column", "one column", "empty"])
+    def test_round_trip(self, case, table):
+        x = normal_table(7)
+        if table == "an empty column":
+            x[:, 1] = np.nan
+        elif table == "one column":
+            x = x[:, :1]
+        elif table == "empty":
+            x[:] = np.nan
+        chain = Chain.fit(x, **CASES[case], max_iter=2, seed=3)
+        arrays = load(save({k: np.ascontiguousarray(v) for k, v in chain.arrays().items()}))
+        again = Chain.from_arrays(arrays, json.loads(json.dumps(chain.facts())))
+        assert again.facts() == chain.facts()
+        for name, array in chain.arrays().items():
+            assert again.arrays()[name].dtype == array.dtype
+            assert again.arrays()[name].tobytes() == array.tobytes()
+        assert again.transform(x).tobytes() == chain.transform(x).tobytes()
+        one, other = (c.draw(x, np.random.default_rng(2)).tobytes() for c in (chain, again))
+        assert one == other
+
+    def test_parts_that_do_not_fit(self, case):
+        chain = Chain.fit(normal_table(7), **CASES[case], max_iter=1, seed=3)
+        arrays, facts = chain.arrays(), chain.facts()
+        harmed = {name: array[:-1] for name, array in arrays.items() if name != "value"}
+        harmed["column"] = arrays["column"] + 1
+        if "child" in arrays:
+            harmed["child"] = np.zeros_like(arrays["child"])
+            harmed["feature"] = np.full_like(arrays["feature"], 4)
+            harmed["value"] = arrays["value"][:1]
+            harmed["root"] = arrays["root"].astype(np.float64)
+        for name, array in harmed.items():
+            with pytest.raises((ValueError, LookupError)):
+                Chain.from_arrays({**arrays, name: array}, facts)
+        for name in arrays:
+            with pytest.raises(LookupError):
+                Chain.from_arrays({k: v for k, v in arrays.items() if k != name}, facts)
+        with pytest.raises(LookupError):
+            Chain.from_arrays(arrays, {**facts, "estimator": "stumps"})
+
+
+NAN = np.nan
+ODD = {
+    "one column": [[1.0], [NAN], [3.0]],
+    "nothing missing": [[1.0, 2.0], [2.0, 5.0], [3.0, 1.0]],
+    "a constant column": [[1.0, 2.0], [1.0, NAN], [NAN, 4.0], [1.0, 3.0]],
+    "all constant": [[0.0, 0.0], [NAN, 0.0], [0.0, NAN]],
+    "two rows": [[1.0, NAN], [NAN, 2.0]],
+    "one row": [[1.0, 2.0, 3.0]],
+    "one cell a column": [[1.0, NAN, NAN], [NAN, 2.0, NAN], [NAN, NAN, 3.0]],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("table", ODD)
+def test_odd_tables(table, case):
+    x = np.array(ODD[table])
+    settings = {"sample": False, **CASES[case]}
+    settings.pop("n_trees", None)
+    chain = Chain.fit(x, **settings, max_iter=3, seed=0)
+    imputer, filled = peer(x, **settings, max_iter=3)
+    if not settings["sample"]:
+        same(chain.transform(x), filled)
+        new = x[:1].copy()
+        new[0, -1] = NAN
+        if not np.isnan(new).all():
+            same(chain.transform(new), imputer.transform(new))
+    for result in (chain.transform(x), chain.draw(x, np.random.default_rng(0))):
+        assert np.isfinite(result).all()
+        np.testing.assert_array_equal(result[~np.isnan(x)], x[~np.isnan(x)])
+
+
+class TestBadInput:
+    def test_settings(self):
+        x = normal_table(0)
+        with pytest.raises(ValueError, match="estimator must be one of"):
+            Chain.fit(x, estimator="stumps", seed=0)
+        with pytest.raises(ValueError, match="needs estimator='ridge'"):
+            Chain.fit(x, estimator="trees", sample=True, seed=0)
+
+    def test_tables(self):
+        chain = Chain.fit(normal_table(0), estimator="ridge", max_iter=1, seed=0)
+        with pytest.raises(ValueError, match="5 columns"):
+            chain.transform(np.zeros((2, 4)))
+        with pytest.raises(ValueError, match="finite"):
+            chain.transform(np.full((2, 5), np.inf))

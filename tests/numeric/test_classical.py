@@ -1,0 +1,121 @@
+"""MICE and MissForest are scikit-learn's, cell for cell; mixed tables go through indicators."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
+from sklearn.linear_model import BayesianRidge
+
+from psmvae import MeanImputer, MICEImputer, MissForestImputer
+
+
+def table(n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 1)) + 0.4 * rng.normal(size=(n, 5))
+    x = x * [1.0, 20.0, 0.3, 1.0, 5.0] + [0.0, 100.0, 0.0, 3.0, -2.0]
+    x[rng.random(x.shape) < 0.25] = np.nan
+    return x
+
+
+def direct(estimator, x, seed):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return IterativeImputer(estimator, random_state=seed).fit(x)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("standardise", [False, True])
+def test_mice_is_scikit_learns(seed, standardise):
+    x, new = table(seed=seed), table(30, seed=9)
+    ours = MICEImputer(standardise=standardise, random_state=seed).fit(x)
+    center, scale = (np.nanmean(x, 0), np.nanstd(x, 0)) if standardise else (0.0, 1.0)
+    theirs = direct(BayesianRidge(), (x - center) / scale, seed)
+    for rows in (x, new):
+        expected = theirs.transform((rows - center) / scale) * scale + center
+        np.testing.assert_allclose(ours.transform(rows), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("standardise", [False, True])
+def test_missforest_is_scikit_learns(standardise):
+    x, new = table(), table(30, seed=9)
+    ours = MissForestImputer(standardise=standardise, random_state=0, n_jobs=1).fit(x)
+    center, scale = (np.nanmean(x, 0), np.nanstd(x, 0)) if standardise else (0.0, 1.0)
+    trees = ExtraTreesRegressor(n_estimators=10, random_state=ours.seed_)
+    theirs = direct(trees, (x - center) / scale, ours.seed_)
+    for rows in (x, new):
+        expected = theirs.transform((rows - center) / scale) * scale + center
+        np.testing.assert_allclose(ours.transform(rows), expected, rtol=1e-9, atol=1e-9)
+
+
+def mixed(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    frame = pl.DataFrame(
+        {
+            "height": 170 + 8 * z,
+            "size": np.array(["S", "M", "L"])[np.digitize(z, [-0.5, 0.5])],
+            "tall": z > 0,
+            "shoe": np.rint(42 + 2 * z).astype(int),
+        }
+    )
+    holes = rng.random((n, 4)) < 0.2
+    cells = [
+        pl.when(pl.Series(holes[:, j])).then(None).otherwise(pl.col(name)).alias(name)
+        for j, name in enumerate(frame.columns)
+    ]
+    return frame, frame.with_columns(cells), holes
+
+
+@pytest.mark.parametrize("imputer", [MICEImputer(), MissForestImputer(random_state=0)])
+def test_levels_are_predicted(imputer):
+    complete, frame, holes = mixed()
+    filled = imputer.fit_transform(frame)
+    assert filled.schema == frame.schema
+    # a straight line cannot have the middle of three levels as its highest
+    least = {"size": 0.75 if isinstance(imputer, MissForestImputer) else 0.55, "tall": 0.75}
+    for name in ("size", "tall"):
+        j = frame.columns.index(name)
+        right = (filled[name] == complete[name]).to_numpy()[holes[:, j]].mean()
+        assert right > least[name], (name, right)
+
+
+def test_the_mean_and_the_mode():
+    _, frame, holes = mixed()
+    filled = MeanImputer().fit_transform(frame)
+    seen = frame["size"].drop_nulls()
+    assert set(filled["size"].to_numpy()[holes[:, 1]]) == {seen.mode().sort()[0]}
+    expected = frame["height"].mean()
+    np.testing.assert_allclose(filled["height"].to_numpy()[holes[:, 0]], expected)
+
+
+def test_draws_of_the_mean_have_the_columns_own_spread():
+    _, frame, holes = mixed(2000)
+    draws = MeanImputer().fit(frame).sample(frame, n=5)
+    heights = np.concatenate([d["height"].to_numpy()[holes[:, 0]] for d in draws])
+    assert heights.std() == pytest.approx(frame["height"].std(), rel=0.05)
+    sizes = np.concatenate([d["size"].to_numpy()[holes[:, 1]] for d in draws])
+    for level in ("S", "M", "L"):
+        share = (frame["size"].drop_nulls() == level).mean()
+        assert (sizes == level).mean() == pytest.approx(share, abs=0.04)
+
+
+def test_mice_draws_are_multiple_imputations():
+    """x1 = x0 + noise: draws of the missing x1 carry the noise, means do not."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 1)).repeat(2, axis=1)
+    x[:, 1] += 0.5 * rng.normal(size=600)
+    holes = rng.random(600) < 0.3
+    table = x.copy()
+    table[holes, 1] = np.nan
+    drawn = MICEImputer(sample_posterior=True, random_state=0).fit(table).sample(table, n=10)
+    residual = np.stack([d[holes, 1] for d in drawn]) - x[holes, 0]
+    assert residual.std() == pytest.approx(0.5, rel=0.1)
+    assert len({d.tobytes() for d in drawn}) == 10
+    # chains differ too, not only the noise: their means scatter beyond one chain's Monte Carlo
+    single = MICEImputer(sample_posterior=True, random_state=0).fit(table)
+    assert len(single.chains_) == 5
