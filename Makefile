@@ -51,7 +51,7 @@ format: $(STAMP)  ## let ruff repair what it can
 types: $(STAMP)  ## mypy, strict, on src
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## the numbers of the README and docs/models.md; records in benchmarks/results/
+bench: $(STAMP)  ## the numbers of the docs, to benchmarks/results/; the last needs PSMVAE_DATA_HOME
 	$(BIN)/python benchmarks/breast.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/trial.py

@@ -10,7 +10,8 @@ missing are missing to every method and never scored. All columns are numbers to
 
 Per table and seed:
 
-- `MeanImputer`, whose error says whether the protocol is the paper's;
+- `MeanImputer`, whose error can be held against the paper's (letter .1560, adult .2510, wine
+  .1765);
 - `MissForestImputer`, on all cores, fit and transform. Its seconds are the time of the race. (Its
   fit knows the imputations of its own table already: one who keeps them needs no transform, so both
   are told apart.)
@@ -90,15 +91,17 @@ def score(
 
 def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float:
     """What `transform` of a table will take, estimated on few rows."""
-    n_rows = len(incomplete)
-    more = {} if draws is None else {"n_draws": draws}
+    n_rows, few = len(incomplete), incomplete[:PROBE_IMPUTE]
+    more: dict[str, Any] = {} if draws is None else {"n_draws": draws}
     imputer = PSMVAEImputer(
         network=network_for(n_rows), max_epochs=1, device="cpu", random_state=seed, **more
-    ).fit(incomplete[:PROBE_FIT])
-    few = incomplete[:PROBE_IMPUTE]
-    imputer.transform(few[:10])
-    start = time.perf_counter()
-    imputer.transform(few)
+    )
+    with warnings.catch_warnings():
+        # that a model of one epoch is a poor one is no news
+        warnings.simplefilter("ignore", UserWarning)
+        imputer.fit(incomplete[:PROBE_FIT]).transform(few[:10])
+        start = time.perf_counter()
+        imputer.transform(few)
     return (time.perf_counter() - start) / len(few) * n_rows
 
 

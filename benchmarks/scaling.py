@@ -133,17 +133,18 @@ def measure_apart(cell: Cell, limit: float) -> Record:
     return found
 
 
-def axes(sizes: dict[str, list[int]], start: Cell) -> Iterator[tuple[str, str, list[Cell]]]:
-    """What grows, what is run, and its cells, the smallest first."""
+def axes(sizes: dict[str, list[int]], start: Cell) -> Iterator[tuple[str, list[Cell]]]:
+    """What grows, and the cells of fit or of transform, the smallest first."""
     for axis, values in sizes.items():
         # draws have no part in fit
         for what in ("transform",) if axis == "draws" else ("fit", "transform"):
-            yield axis, what, [replace(start, what=what, **{axis: n}) for n in sorted(values)]
+            changes: list[dict[str, Any]] = [{"what": what, axis: n} for n in sorted(values)]
+            yield axis, [replace(start, **change) for change in changes]
 
 
 def measure_all(sizes: dict[str, list[int]], start: Cell, limit: float) -> Iterator[Record]:
     """A record a cell; behind one that was skipped, larger ones are not tried."""
-    for axis, _, cells in axes(sizes, start):
+    for axis, cells in axes(sizes, start):
         skipped = None
         for cell in cells:
             found = measure_apart(cell, limit) if skipped is None else {"skipped": skipped}
@@ -175,12 +176,17 @@ def markdown(records: list[Record]) -> str:
 def plot(records: list[Record], path: Path) -> None:
     """Seconds above, memory below, a panel an axis, all scales logarithmic."""
     import matplotlib.pyplot as plt
+    import numpy as np
+    from matplotlib.ticker import NullFormatter
 
     names = list(dict.fromkeys(r["axis"] for r in records))
     devices = list(dict.fromkeys(r["device"] for r in records))
+    epochs = f" ({records[0]['epochs']} epoch{'s' if records[0]['epochs'] > 1 else ''})"
     labels = {"seconds": "seconds", "memory_gib": "peak memory, GiB"}
     size = (3.6 * len(names), 6.0)
-    figure, panels = plt.subplots(2, len(names), figsize=size, sharex="col", squeeze=False)
+    figure, panels = plt.subplots(
+        2, len(names), figsize=size, sharex="col", sharey="row", squeeze=False
+    )
     for row, (name, label) in zip(panels, labels.items(), strict=True):
         for panel, axis in zip(row, names, strict=True):
             for k, device in enumerate(devices):
@@ -192,11 +198,14 @@ def plot(records: list[Record], path: Path) -> None:
                         and r.get(name)
                     ]
                     if mine:
-                        one_epoch = f"{what}, one epoch" if what == "fit" else what
-                        title = f"{one_epoch}, {device}"
+                        title = f"{what}{epochs if what == 'fit' else ''}, {device}"
                         panel.plot(*zip(*mine, strict=True), style, color=f"C{k}", label=title)
             panel.set(xscale="log", yscale="log")
+            panel.xaxis.set_minor_formatter(NullFormatter())
             panel.grid(alpha=0.3)
+        # whole decades, so that there is a tick where figures are close to one another
+        low, high = np.log10(row[0].get_ylim())
+        row[0].set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
         row[0].set_ylabel(label)
     for panel, axis in zip(panels[1], names, strict=True):
         panel.set_xlabel(axis)

@@ -140,17 +140,17 @@ def test_rows_that_have_enough_draws_get_no_more():
     model = wrong_q().float()
     x, m = X.float(), M.float()
     every = Posterior(model, 2000, 0)
-    _, sizes = Posterior(model, 250, 0).impute(x, m)
+    first, sizes = Posterior(model, 20, 0).impute(x, m)
     enough = float(sizes.sort().values[1]) + 1.0
     found, size = Posterior(model, 2000, 0, enough=enough).impute(x, m)
     done = sizes >= enough
-    first, _ = Posterior(model, 250, 0).impute(x, m)
+    assert bool(done.any())
     torch.testing.assert_close(found[done], first[done])
     assert bool((size >= enough).all())
     alone = Posterior(model, 2000, 0, enough=enough).impute(x[:1], m[:1])[0]
     torch.testing.assert_close(alone, found[:1])
-    # Monte Carlo error of some hundred draws
-    torch.testing.assert_close(found, every.expected(x, m), atol=0.25, rtol=0)
+    # Monte Carlo error of some ten draws
+    torch.testing.assert_close(found, every.expected(x, m), atol=0.6, rtol=0)
 
 
 def test_resampling_follows_the_weights():
@@ -175,3 +175,29 @@ def test_weights_are_the_ones_that_target_the_posterior():
         - answer.log_q_z
     )
     torch.testing.assert_close(importance.log_weights(answer), expected)
+
+
+@torch.no_grad()
+def test_a_wider_proposal_has_the_same_target(monkeypatch):
+    """Draws twice as wide as q(z), weighted for it, give the conditional mean and the bound."""
+    noise_double(monkeypatch)
+    model = wrong_q()
+    model.proposal.fill_(2.0)
+    means, likelihood = truth()
+    found = posterior(model, 100_000)
+    assert float(((found.expected(X, M) - means) * (1 - M)).abs().max()) < 0.01
+    torch.testing.assert_close(found.diagnostics(X, M)[0], likelihood, atol=0.02, rtol=0)
+
+
+@torch.no_grad()
+def test_weights_that_are_not_trusted_leave_q(monkeypatch):
+    noise_double(monkeypatch)
+    model = wrong_q(n_sets=2)
+    model.trust.zero_()
+    q_mean = model.predict(Batch.of(X[None], M[None]))[0]
+    torch.testing.assert_close(posterior(model, 10).expected(X, M), q_mean)
+    # the bound and the draws keep to the target
+    _, likelihood = truth()
+    torch.testing.assert_close(
+        posterior(model, 100_000).diagnostics(X, M)[0], likelihood, atol=0.01, rtol=0
+    )

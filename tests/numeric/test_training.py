@@ -12,7 +12,7 @@ from psmvae.nn.noise import Noise
 from psmvae.training import LatentRecipe, Training
 from psmvae.training import train as train_recipe
 from psmvae.training.heldout import Table, held_out_error
-from psmvae.training.latent import calibrate
+from psmvae.training.latent import calibrate, choose_proposal, choose_trust
 from psmvae.training.weights import Weights
 
 TRAINING = Training(
@@ -202,3 +202,29 @@ def test_draws_are_widened_where_the_model_is_too_sure():
     built.p_x.start_linear(torch.zeros(1, 4), torch.zeros(1, 2, 4), torch.full((1, 4), 0.5))
     calibrate(built, split, Noise(1))
     torch.testing.assert_close(built.spread, torch.full((1, 4), 2.0), atol=0.2, rtol=0)
+
+
+def test_a_narrow_q_gets_a_wider_proposal():
+    x, m = table(400)
+    built = model(n_members=2)
+    split = Table(x, m, 2, 0.2, Noise(0))
+    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    choose_proposal(built, split, Noise(1))
+    assert built.proposal.tolist() == [1.0, 1.0]
+    with torch.no_grad():
+        # log scales of q(z) come second: half the width
+        built.q_z.net.last.bias[..., 2:] -= 0.7
+    choose_proposal(built, split, Noise(1))
+    assert bool((built.proposal >= 1.5).all())
+
+
+def test_trust_is_what_predicts_held_out_cells_best():
+    x, m = table(400)
+    built = model(n_members=1)
+    split = Table(x, m, 1, 0.2, Noise(0))
+    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    with torch.no_grad():
+        # far from the posterior: only the weights can tell
+        built.q_z.net.last.bias[..., :2] += 1.0
+    choose_trust(built, split, Noise(1))
+    assert float(built.trust) == 1.0

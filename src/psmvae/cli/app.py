@@ -13,6 +13,8 @@ import typer
 
 from psmvae._version import __version__
 from psmvae.cli import options as o
+from psmvae.cli.expand import expanded
+from psmvae.cli.source import ModelSource
 from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ _FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeEr
 
 app = typer.Typer(
     name="psmvae",
-    help="Impute missing values in tables with a deep pattern-set mixture model.",
+    help="Impute missing values in tables with deep generative models.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -84,13 +86,16 @@ def common(
         typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Impute missing values in tables with a deep pattern-set mixture model."""
+    """Impute missing values in tables with deep generative models."""
 
 
 @app.command()
+@expanded
 def impute(
-    table: o.Table,
-    output: o.Output,
+    files: o.Files,
+    source: o.ModelFiles,
+    model: o.ModelOptions,
+    run: o.RunOptions,
     multiple: Annotated[
         int | None,
         typer.Option(
@@ -102,128 +107,48 @@ def impute(
             "leading column 'imputation', or one file each if the output's name contains {i}.",
         ),
     ] = None,
-    model: o.ModelFile = None,
-    save_model: o.SaveModel = None,
-    na: o.Na = None,
-    mask_model: o.Mask = None,
-    self_masked: o.SelfMasked = None,
-    sets: o.Sets = None,
-    members: o.Members = None,
-    epochs: o.Epochs = None,
-    kind: o.Kinds = None,
-    draws: o.Draws = None,
-    unseen: o.UnseenOption = None,
-    seed: o.Seed = 0,
-    device: o.Device = "auto",
-    force: o.Force = False,
     quiet: o.Quiet = False,
 ) -> None:
     """Fill the missing cells of a table; observed cells stay as they are.
 
     psmvae impute patients.csv -o filled.csv
     """
-    source = o.ModelSource(
-        options=o.ModelOptions.parse(
-            mask_model=mask_model,
-            self_masked=self_masked,
-            sets=sets,
-            members=members,
-            epochs=epochs,
-            kinds=kind,
-        ),
-        run=o.RunOptions(seed=seed, device=device, draws=draws, unseen=unseen),
-        file=model,
-        save=save_model,
-    )
+    fitted = ModelSource(model, run, source)
     from psmvae.cli import work
 
-    terminal = Terminal(quiet=quiet)
-    files = work.Files(table=table, output=output, na=tuple(na or ()), force=force)
-    work.impute(files, source, terminal, multiple=multiple)
+    work.impute(files, fitted, Terminal(quiet=quiet), multiple=multiple)
 
 
 @app.command()
-def fit(
-    table: o.Table,
-    output: o.Output,
-    na: o.Na = None,
-    mask_model: o.Mask = None,
-    self_masked: o.SelfMasked = None,
-    sets: o.Sets = None,
-    members: o.Members = None,
-    epochs: o.Epochs = None,
-    kind: o.Kinds = None,
-    draws: o.Draws = None,
-    unseen: o.UnseenOption = None,
-    seed: o.Seed = 0,
-    device: o.Device = "auto",
-    force: o.Force = False,
-    quiet: o.Quiet = False,
-) -> None:
+@expanded
+def fit(files: o.Files, model: o.ModelOptions, run: o.RunOptions, quiet: o.Quiet = False) -> None:
     """Fit a model to a table and write it to a .safetensors file.
 
     psmvae fit patients.parquet -o model.safetensors
     """
-    source = o.ModelSource(
-        options=o.ModelOptions.parse(
-            mask_model=mask_model,
-            self_masked=self_masked,
-            sets=sets,
-            members=members,
-            epochs=epochs,
-            kinds=kind,
-        ),
-        run=o.RunOptions(seed=seed, device=device, draws=draws, unseen=unseen),
-    )
+    source = ModelSource(model, run)
     from psmvae.cli import work
 
-    terminal = Terminal(quiet=quiet)
-    files = work.Files(table=table, output=output, na=tuple(na or ()), force=force)
-    work.fit(files, source, terminal)
+    work.fit(files, source, Terminal(quiet=quiet))
 
 
 @app.command()
+@expanded
 def sets(
-    table: o.Table,
-    output: o.Output,
-    model: o.ModelFile = None,
-    save_model: o.SaveModel = None,
-    na: o.Na = None,
-    mask_model: o.Mask = None,
-    self_masked: o.SelfMasked = None,
-    sets: o.Sets = None,
-    members: o.Members = None,
-    epochs: o.Epochs = None,
-    kind: o.Kinds = None,
-    draws: o.Draws = None,
-    unseen: o.UnseenOption = None,
-    seed: o.Seed = 0,
-    device: o.Device = "auto",
-    force: o.Force = False,
+    files: o.Files,
+    source: o.ModelFiles,
+    model: o.ModelOptions,
+    run: o.RunOptions,
     quiet: o.Quiet = False,
 ) -> None:
     """Write the missingness pattern set of each row, with the probability of every set.
 
     psmvae sets patients.csv -o sets.csv
     """
-    source = o.ModelSource(
-        options=o.ModelOptions.parse(
-            mask_model=mask_model,
-            self_masked=self_masked,
-            sets=sets,
-            members=members,
-            epochs=epochs,
-            kinds=kind,
-        ),
-        run=o.RunOptions(seed=seed, device=device, draws=draws, unseen=unseen),
-        file=model,
-        save=save_model,
-    )
+    fitted = ModelSource(model, run, source)
     from psmvae.cli import work
 
-    terminal = Terminal(quiet=quiet)
-    files = work.Files(table=table, output=output, na=tuple(na or ()), force=force)
-    work.sets(files, source, terminal)
+    work.sets(files, fitted, Terminal(quiet=quiet))
 
 
 @app.command()

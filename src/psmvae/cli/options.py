@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from psmvae.cli.methods import Method, has_parameter, imputer_class
 from psmvae.cli.terminal import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from psmvae.imputers import PSMVAEImputer
+    from psmvae.imputers.base import Imputer
 
 
 class MaskName(StrEnum):
@@ -36,6 +39,13 @@ class Unseen(StrEnum):
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) is None:
         message = f"{value!r} is none of auto, cpu, cuda, cuda:N"
+        raise typer.BadParameter(message)
+    return value
+
+
+def _seconds(value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        message = f"{value} is no number of seconds above 0"
         raise typer.BadParameter(message)
     return value
 
@@ -80,12 +90,22 @@ Na = Annotated[
         rich_help_panel=_FILES,
     ),
 ]
+MethodOption = Annotated[
+    Method | None,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help=f"What is fitted: psmvae (default), {', '.join(list(Method)[1:])}.",
+        show_default=False,
+        rich_help_panel=_MODEL,
+    ),
+]
 Mask = Annotated[
     MaskName | None,
     typer.Option(
         "--mask-model",
         help="What missingness depends on: latent (default) on what kind of row it is, "
-        "self on the missing value itself, none on nothing.",
+        "self on the missing value itself, none on nothing. Of psmvae alone.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -96,7 +116,7 @@ SelfMasked = Annotated[
         "--self-masked",
         metavar="COLUMN",
         help="A column that goes missing by its own value (repeatable); "
-        "implies --mask-model self for these columns.",
+        "implies --mask-model self for these columns. Of psmvae and not-miwae.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -106,7 +126,7 @@ Sets = Annotated[
         "--sets",
         metavar="N",
         min=1,
-        help="Number of pattern sets.",
+        help="Number of pattern sets, of psmvae, gmvae and dlgm.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -129,6 +149,17 @@ Epochs = Annotated[
         metavar="N",
         min=1,
         help="At most this many passes over the table.",
+        show_default=False,
+        rich_help_panel=_MODEL,
+    ),
+]
+MaxTime = Annotated[
+    float | None,
+    typer.Option(
+        "--max-time",
+        metavar="SECONDS",
+        callback=_seconds,
+        help="Stop training after about this long and keep what is learned.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -192,99 +223,131 @@ Quiet = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Files:
+    """The table that goes in and where the result goes."""
+
+    table: Table
+    output: Output
+    na: Na = None
+    force: Force = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFiles:
+    """A model file to use instead of fitting, or where to write the model that was fitted."""
+
+    model: ModelFile = None
+    save_model: SaveModel = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """How to compute: these may change from run to run with the same model."""
 
-    seed: int = 0
-    device: str = "auto"
-    draws: int | None = None
-    unseen: Unseen | None = None
+    draws: Draws = None
+    unseen: UnseenOption = None
+    seed: Seed = 0
+    device: Device = "auto"
+
+    def given(self) -> list[str]:
+        """The options that were given and not every method has, by the name a user types."""
+        return _given({"--draws": self.draws, "--unseen": self.unseen})
 
     def parameters(self) -> dict[str, Any]:
         """The imputer's parameters that were given."""
-        given = {
-            "n_draws": self.draws,
-            "unseen": None if self.unseen is None else self.unseen.value,
-        }
-        return {name: value for name, value in given.items() if value is not None}
+        return _present(
+            n_draws=self.draws, unseen=None if self.unseen is None else self.unseen.value
+        )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelOptions:
     """What to fit: these are part of a fitted model."""
 
-    mask_model: MaskName | None = None
-    self_masked: tuple[str, ...] = ()
-    sets: int | None = None
-    members: int | None = None
-    epochs: int | None = None
-    kinds: tuple[tuple[str, str], ...] = ()
+    method: MethodOption = None
+    mask_model: Mask = None
+    self_masked: SelfMasked = None
+    sets: Sets = None
+    members: Members = None
+    epochs: Epochs = None
+    max_time: MaxTime = None
+    kind: Kinds = None
 
-    @classmethod
-    def parse(
-        cls,
-        *,
-        mask_model: MaskName | None,
-        self_masked: Sequence[str] | None,
-        sets: int | None,
-        members: int | None,
-        epochs: int | None,
-        kinds: Sequence[str] | None,
-    ) -> ModelOptions:
+    def __post_init__(self) -> None:
         """Check the options as far as that goes without the table."""
-        if self_masked and mask_model not in (None, MaskName.SELF):
-            message = f"--self-masked needs --mask-model self, not {mask_model.value}"
+        if self.self_masked and self.mask_model not in (None, MaskName.SELF):
+            message = f"--self-masked needs --mask-model self, not {self.mask_model.value}"
             raise UsageError(message)
-        return cls(
-            mask_model=mask_model,
-            self_masked=tuple(self_masked or ()),
-            sets=sets,
-            members=members,
-            epochs=epochs,
-            kinds=tuple(_column_kind(text) for text in kinds or ()),
-        )
+        self.kinds()
+
+    def chosen(self) -> Method:
+        """The method, given or not."""
+        return self.method or Method.PSMVAE
+
+    def kinds(self) -> dict[str, str]:
+        """The kinds of columns that were given."""
+        return dict(_column_kind(text) for text in self.kind or ())
 
     def given(self) -> list[str]:
-        """The options that were given, by the name a user types."""
-        values = {
-            "--mask-model": self.mask_model,
-            "--self-masked": self.self_masked,
-            "--sets": self.sets,
-            "--members": self.members,
-            "--epochs": self.epochs,
-            "--kind": self.kinds,
-        }
-        return [name for name, value in values.items() if value not in (None, ())]
+        """The options that were given, --method aside, by the name a user types."""
+        return _given(
+            {
+                "--mask-model": self.mask_model,
+                "--self-masked": self.self_masked,
+                "--sets": self.sets,
+                "--members": self.members,
+                "--epochs": self.epochs,
+                "--max-time": self.max_time,
+                "--kind": self.kind,
+            }
+        )
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Refuse an option that names a column the table does not have."""
         known = list(names)
         for option, columns in (
-            ("--self-masked", self.self_masked),
-            ("--kind", [name for name, _ in self.kinds]),
+            ("--self-masked", self.self_masked or ()),
+            ("--kind", self.kinds()),
         ):
             unknown = [name for name in columns if name not in known]
             if unknown:
                 message = f"{option}: no column {', '.join(map(repr, unknown))} in the table; "
                 raise UsageError(message + f"its columns are {', '.join(map(repr, known))}")
 
-    def imputer(self, run: RunOptions) -> PSMVAEImputer:
+    def imputer(self, run: RunOptions) -> Imputer:
         """Make the imputer these options describe, not yet fitted."""
-        from psmvae.imputers import PSMVAEImputer
+        method = self.chosen()
+        given = _present(
+            mask_model=self._mask(method),
+            n_sets=self.sets,
+            n_members=self.members,
+            max_epochs=self.epochs,
+            max_time=self.max_time,
+            kinds=self.kinds() or None,
+            # always told, so it is no mistake where there is no use for it
+            device=run.device if has_parameter(method, "device") else None,
+        )
+        return imputer_class(method)(**given, **run.parameters(), random_state=run.seed)
+
+    def _mask(self, method: Method) -> Any:
+        if not self.self_masked:
+            return None if self.mask_model is None else self.mask_model.value
+        from psmvae.imputers.miwae import MASKS
         from psmvae.nn.mask import SelfMask
 
-        given: dict[str, Any] = {
-            "mask_model": None if self.mask_model is None else self.mask_model.value,
-            "n_sets": self.sets,
-            "n_members": self.members,
-            "max_epochs": self.epochs,
-            "kinds": dict(self.kinds) or None,
-        }
-        if self.self_masked:
-            given["mask_model"] = SelfMask(columns=list(self.self_masked))
-        chosen = {name: value for name, value in given.items() if value is not None}
-        return PSMVAEImputer(**chosen, **run.parameters(), device=run.device, random_state=run.seed)
+        if method is Method.NOT_MIWAE:
+            own: Any = MASKS["self"]
+            return dataclasses.replace(own, columns=self.self_masked)
+        return SelfMask(columns=self.self_masked)
+
+
+def _given(options: dict[str, Any]) -> list[str]:
+    return [name for name, value in options.items() if value not in (None, [])]
+
+
+def _present(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _column_kind(text: str) -> tuple[str, str]:
@@ -299,32 +362,3 @@ def _column_kind(text: str) -> tuple[str, str]:
         message = f"--kind {text!r}: the kinds are {', '.join(sorted(KINDS))}, not {kind!r}"
         raise UsageError(message)
     return column, kind
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """Where the fitted imputer comes from: a file, or the table at hand.
-
-    Parameters
-    ----------
-    options : ModelOptions
-        What to fit, where there is no file.
-    run : RunOptions
-        How to compute, in both cases.
-    file : Path, optional
-        A model file to use instead of fitting.
-    save : Path, optional
-        Where to write the model that was fitted.
-    """
-
-    options: ModelOptions
-    run: RunOptions
-    file: Path | None = None
-    save: Path | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse options that a given model has already decided."""
-        given = self.options.given() + ([] if self.save is None else ["--save-model"])
-        if self.file is not None and given:
-            message = f"{', '.join(given)}: not with --model, which is fitted already"
-            raise UsageError(message)

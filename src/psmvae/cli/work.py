@@ -6,13 +6,13 @@ columns, and only then spend time. Outputs appear whole or not at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from psmvae.cli.methods import check_has_sets, check_options, has_parameter, method_of
 from psmvae.cli.paths import check_input, check_model_output, check_table_output
 from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
@@ -23,22 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from psmvae.cli.options import ModelSource
+    from psmvae.cli.options import Files, RunOptions
+    from psmvae.cli.source import ModelSource
     from psmvae.cli.terminal import Terminal
-    from psmvae.imputers import PSMVAEImputer
+    from psmvae.imputers.base import Imputer
 
 # The column that numbers the imputations of a long file, named as in R's mice::complete.
 IMPUTATION = "imputation"
-
-
-@dataclass(frozen=True)
-class Files:
-    """The table that goes in and where the result goes."""
-
-    table: Path
-    output: Path
-    na: tuple[str, ...] = ()
-    force: bool = False
 
 
 def impute(
@@ -47,7 +38,7 @@ def impute(
     """Fill the missing cells of a table."""
     outputs = _outputs(files.output, multiple)
     _check_paths(files, source, outputs)
-    table = read_table(files.table, na=files.na)
+    table = read_table(files.table, na=files.na or ())
     long = multiple is not None and len(outputs) == 1
     if long and IMPUTATION in table.column_names:
         message = (
@@ -83,7 +74,7 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     """Fit a model to a table and save it."""
     check_model_output(files.output, force=files.force, inputs=[files.table])
     check_input(files.table)
-    table = read_table(files.table, na=files.na)
+    table = read_table(files.table, na=files.na or ())
     imputer = _fitted(table, source, terminal)
     _save(imputer, files.output)
     terminal.say(f"{files.table}: {table.num_rows:,} rows{_held_out(imputer)}")
@@ -92,9 +83,14 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
 
 def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     """Write the pattern set of each row."""
+    if source.files.model is None:
+        method = source.options.chosen()
+        check_has_sets(method, where=f"--method {method}")
     _check_paths(files, source, [files.output])
-    table = read_table(files.table, na=files.na)
+    table = read_table(files.table, na=files.na or ())
     imputer = _fitted(table, source, terminal)
+    method = method_of(imputer)
+    check_has_sets(method, where=f"{source.files.model}, a model of {method},")
     with terminal.working("Assigning sets"):
         chosen, proba = imputer.predict_set(table), imputer.predict_set_proba(table)
     result = sets_table(chosen, proba)
@@ -116,34 +112,45 @@ def _outputs(output: Path, multiple: int | None) -> list[Path]:
 
 
 def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> None:
-    inputs = [files.table] if source.file is None else [files.table, source.file]
+    model, save = source.files.model, source.files.save_model
+    inputs = [files.table] if model is None else [files.table, model]
     for path in outputs:
         check_table_output(path, force=files.force, inputs=inputs)
-    if source.save is not None:
-        check_model_output(source.save, force=files.force, inputs=inputs)
+    if save is not None:
+        check_model_output(save, force=files.force, inputs=inputs)
     for path in inputs:
         check_input(path)
 
 
-def _fitted(table: Any, source: ModelSource, terminal: Terminal) -> PSMVAEImputer:
+def _fitted(table: Any, source: ModelSource, terminal: Terminal) -> Any:
     """The imputer from the model file, or fitted to the table (and saved if asked)."""
-    if source.file is not None:
-        from psmvae.imputers import load
-
-        imputer: PSMVAEImputer = load(source.file, device=source.run.device)
-        imputer.set_params(**source.run.parameters())
-        return imputer
+    if source.files.model is not None:
+        return _loaded(source.files.model, source.run)
     source.options.check_columns(table.column_names)
     imputer = source.options.imputer(source.run)
-    with terminal.training() as callback:
-        imputer.fit(table, callback=callback)
-    if source.save is not None:
-        _save(imputer, source.save)
-        terminal.say(f"wrote {source.save}")
+    if has_parameter(source.options.chosen(), "max_epochs"):
+        with terminal.training() as callback:
+            imputer.fit(table, callback=callback)
+    else:
+        with terminal.working("Fitting"):
+            imputer.fit(table)
+    if source.files.save_model is not None:
+        _save(imputer, source.files.save_model)
+        terminal.say(f"wrote {source.files.save_model}")
     return imputer
 
 
-def _save(imputer: PSMVAEImputer, path: Path) -> None:
+def _loaded(path: Path, run: RunOptions) -> Imputer:
+    from psmvae.imputers import load
+
+    imputer: Imputer = load(path, device=run.device)
+    method = method_of(imputer)
+    check_options(method, run.given(), where=f"{path}, a model of {method}")
+    imputer.set_params(**run.parameters())
+    return imputer
+
+
+def _save(imputer: Imputer, path: Path) -> None:
     with atomic_path(path) as temporary:
         imputer.save(temporary)
 
@@ -151,7 +158,7 @@ def _save(imputer: PSMVAEImputer, path: Path) -> None:
 def _text_of(files: Files) -> Any | None:
     """The input's cells as they are written, where both input and output are text."""
     texts = [extension(path) in SEPARATORS for path in (files.table, files.output)]
-    return read_text(files.table, na=files.na) if all(texts) else None
+    return read_text(files.table, na=files.na or ()) if all(texts) else None
 
 
 def _numbered(table: Any, i: int) -> Any:
@@ -163,8 +170,8 @@ def _n_missing(table: Any) -> int:
     return sum(count or 0 for count in missing)
 
 
-def _held_out(imputer: PSMVAEImputer) -> str:
-    error = imputer.best_error_
+def _held_out(imputer: Imputer) -> str:
+    error = getattr(imputer, "best_error_", None)
     return "" if error is None else f", held-out error {error:.4f} standard deviations"
 
 

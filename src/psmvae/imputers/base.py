@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -50,8 +51,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Raise for any parameter out of its range."""
 
     @abstractmethod
-    def _learn(self, encoded: Encoded, callback: Callback | None) -> bool:
-        """Set all that is learned; say whether Ctrl-C cut it short."""
+    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
+        """Set all that is learned; say whether Ctrl-C cut it short.
+
+        ``began`` is when `fit` was called, by `time.perf_counter`.
+        """
 
     @abstractmethod
     def _points(self, x: Floats, m: Bools) -> Floats:
@@ -90,6 +94,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self
         """
         del y
+        began = time.perf_counter()
         self._check_parameters()
         before = vars(self).copy()
         try:
@@ -100,7 +105,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             self.seed_ = checks.seed("random_state", self.random_state)
             self.n_rows_ = encoded.x.shape[0]
             self.missing_rate_ = 1 - encoded.m.mean(0)
-            interrupted = self._learn(encoded, callback)
+            interrupted = self._learn(encoded, callback, began)
         except BaseException:
             # what was learned before stays usable
             self.__dict__.clear()

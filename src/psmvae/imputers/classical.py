@@ -100,8 +100,8 @@ class MeanImputer(MatrixImputer):
         """The same: the mean has no hyperparameters."""
         return cls(**overrides)
 
-    def _learn(self, encoded: Encoded, callback: Callback | None) -> bool:
-        del callback
+    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
+        del callback, began
         values = self._open(encoded)
         self.mean_ = np.nanmean(values, axis=0)
         self.deviation_ = np.nanstd(values, axis=0)
@@ -253,10 +253,10 @@ class MICEImputer(ChainImputer):
         checks.yes_or_no("sample_posterior", self.sample_posterior)
         checks.whole_number("n_chains", self.n_chains, low=1)
 
-    def _learn(self, encoded: Encoded, callback: Callback | None) -> bool:
+    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         from psmvae.imputers.chain import Chain
 
-        del callback
+        del callback, began
         x, draws = self._open(encoded), bool(self.sample_posterior)
         self.chains_ = [
             Chain.fit(
@@ -321,10 +321,10 @@ class MissForestImputer(ChainImputer):
         if self.n_jobs is not None and self.n_jobs != -1:
             checks.whole_number("n_jobs", self.n_jobs, low=1)
 
-    def _learn(self, encoded: Encoded, callback: Callback | None) -> bool:
+    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         from psmvae.imputers.chain import Chain
 
-        del callback
+        del callback, began
         chain = Chain.fit(
             self._open(encoded),
             estimator="trees",

@@ -142,8 +142,8 @@ class DeepImputer(Imputer):
         if not isinstance(self.network, Network) and self.network != "auto":
             raise TypeError(f"network must be a Network or 'auto', got {self.network!r}.")
 
-    def _network(self, n_rows: int) -> Network:
-        return sizing.network_for(n_rows) if self.network == "auto" else self.network
+    def _network(self, n_rows: int, n_columns: int) -> Network:
+        return sizing.network_for(n_rows, n_columns) if self.network == "auto" else self.network
 
     def _training(self, n_rows: int) -> Training:
         """What the parameters come to for the training on so many rows."""
@@ -163,7 +163,7 @@ class DeepImputer(Imputer):
             max_time=None if self.max_time is None else float(self.max_time),
         )
 
-    def _learn(self, encoded: Encoded, callback: Callback | None) -> bool:
+    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Build the model and train it."""
         device = checks.torch_device(self.device)
         self._build()
@@ -179,6 +179,7 @@ class DeepImputer(Imputer):
                 training,
                 Noise(self._seed(3), device),
                 both(show, callback),
+                began,
             )
         self.history_ = result.history
         self.best_error_ = result.history[-1].best_error if result.history else None

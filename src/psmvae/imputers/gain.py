@@ -98,7 +98,7 @@ class GAINImputer(DeepImputer):
         if isinstance(self.network, str) and self.network == "columns":
             network = Network(width=n_columns, depth=2, residual=False, linear=False)
         else:
-            network = self._network(n_rows)
+            network = self._network(n_rows, n_columns)
         return GAINSettings(int(self.n_members), network, float(self.hint_rate), float(self.alpha))
 
     def _make(

@@ -29,6 +29,7 @@ from psmvae.training.recipe import Recipe
 # The hyperparameters of the paper that all its variational autoencoders share.
 PAPER: dict[str, Any] = {
     "n_latent": 20,
+    "enough_draws": None,
     "network": Network.paper(),
     "hide": 0.0,
     "max_epochs": 1000,
@@ -47,9 +48,9 @@ class LatentImputer(DeepImputer):
         Dimension of z.
     n_draws : int, default=100
         Importance draws of z for each row (and set) at imputation.
-    enough_draws : float, optional
-        Effective sample size at which a row needs no more draws; they come in blocks of 250. None
-        gives every row all `n_draws`.
+    enough_draws : float or None, default=10
+        Effective sample size at which a row needs no more draws (they come in pairs and blocks, 20
+        first). None gives every row all `n_draws`.
     max_memory : int or "auto", default="auto"
         MiB that imputation may take at once, beside the table; "auto" is 256 on a CPU and 8192 on
         a GPU.
@@ -62,7 +63,7 @@ class LatentImputer(DeepImputer):
 
     n_latent: int | Literal["auto"] = "auto"
     n_draws: int = 100
-    enough_draws: float | None = None
+    enough_draws: float | None = 10.0
     max_memory: int | Literal["auto"] = "auto"
     scale: float | Literal["learned", "student"] = "learned"
     weight_observed: bool = False
@@ -108,7 +109,7 @@ class LatentImputer(DeepImputer):
             "n_members": int(self.n_members),
             "n_sets": 1,
             "n_latent": sizing.n_latent_for(n_columns) if latent == "auto" else int(latent),
-            "network": self._network(n_rows),
+            "network": self._network(n_rows, n_columns),
             "mask": mask,
             "scale": scale,
         }

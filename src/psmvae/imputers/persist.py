@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 IMPUTERS: dict[str, type[Imputer]] = {
     cls.__name__: cls
     for cls in (
@@ -180,8 +180,14 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     if not version.isdigit() or int(version) > FORMAT_VERSION:
         raise ValueError(
             f"{str(path)!r} has model format {version!r}, written by psmvae "
-            f"{metadata.get('psmvae')}; this is psmvae {__version__}, which reads formats up to "
+            f"{metadata.get('psmvae')}; this is psmvae {__version__}, which reads format "
             f"{FORMAT_VERSION}. A newer psmvae will read it."
+        )
+    if int(version) < FORMAT_VERSION:
+        raise ValueError(
+            f"{str(path)!r} has model format {version}, written by psmvae {metadata.get('psmvae')} "
+            f"whose models had other parts; psmvae {__version__} reads format {FORMAT_VERSION}. Fit "
+            "the model again."
         )
     try:
         document = json.loads(metadata["document"])

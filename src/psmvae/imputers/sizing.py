@@ -7,10 +7,17 @@ from psmvae.nn.network import Network
 # Steps of training asked for at most, whatever the number of rows.
 MAX_STEPS = 20_000
 MIN_EPOCHS, MAX_EPOCHS = 100, 1000
+MANY_COLUMNS = 40
 
 
-def network_for(n_rows: int) -> Network:
-    """A network as large as the rows can teach."""
+def network_for(n_rows: int, n_columns: int) -> Network:
+    """A network as large as the rows can teach, and as the columns need.
+
+    Chosen by the error of held-out cells: of letter, wine and breast for the rows, of digits (61
+    columns: .59 against .64 for the small network) for the columns.
+    """
+    if n_columns >= MANY_COLUMNS and n_rows >= 500:
+        return Network(width=256, depth=3, dropout=0.05)
     if n_rows < 2000:
         return Network(width=64, depth=1, dropout=0.1)
     if n_rows < 10_000:

@@ -18,10 +18,29 @@ from torch import Tensor
 from psmvae.models.batch import Answer
 
 
-def log_weights(answer: Answer) -> Tensor:
-    """Log w, ``(member, row, draw, set)``."""
+def log_weights(answer: Answer, proposal: Tensor | None = None) -> Tensor:
+    """Log w, ``(member, row, draw, set)``.
+
+    ``proposal`` ``(member,)`` is how many times wider than q(z | ·) the draws were made: their
+    noise is ``answer.epsilon``, which then is not standard normal.
+    """
     joint = answer.log_p_x_obs + answer.log_p_m + answer.log_p_z + answer.log_p_r.unsqueeze(2)
-    return joint - answer.log_q_z
+    log_w = joint - answer.log_q_z
+    if proposal is None:
+        return log_w
+    c = proposal[:, None, None, None]
+    square, n_latent = answer.epsilon.square().sum(-1), answer.epsilon.shape[-1]
+    # log q of N(μ, Σ) less that of N(μ, c² Σ)
+    return log_w + n_latent * torch.log(c) - 0.5 * (1 - c**-2) * square
+
+
+def tempered(log_w: Tensor, log_q_r: Tensor, trust: Tensor) -> Tensor:
+    """Log of q(r)^(1 − trust) · w^trust: from q(z, r | ·) at 0 to its target at 1.
+
+    ``trust`` is ``(member,)``, for draws from q(z | ·) where it is below 1.
+    """
+    a = trust[:, None, None, None]
+    return torch.where(a < 1, a * log_w + (1 - a) * log_q_r.unsqueeze(2), log_w)
 
 
 def normalised(log_w: Tensor) -> Tensor:

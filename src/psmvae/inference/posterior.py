@@ -9,7 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from psmvae.inference.importance import Running, log_weights, normalised, resample
+from psmvae.inference.importance import (
+    Running,
+    log_weights,
+    normalised,
+    resample,
+    tempered,
+)
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.noise import Noise
@@ -17,8 +23,9 @@ from psmvae.nn.noise import Noise
 # Bytes that a chunk of rows may take: on a CPU about what its caches like, on a GPU enough to keep
 # it busy.
 MEMORY_BUDGET = {"cpu": 256 * 2**20, "cuda": 8 * 2**30}
-# Draws made at once; more come in blocks of as many.
-BLOCK = 250
+# Draws made at once; more come in blocks of as many. Where a row may stop early, the first blocks
+# are smaller.
+BLOCK, FIRST_BLOCKS = 250, (20, 80)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Posterior:
         """The expected statistics and the effective sample size of each row behind them."""
         found = [
             (running.expected.mean(0), running.effective_sample_size.mean(0))
-            for running in self._run(x, m, self.model.inputs.n_statistics)
+            for running in self._run(x, m, self.model.inputs.n_statistics, point=True)
         ]
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
 
@@ -65,31 +72,49 @@ class Posterior:
         The bound is of the members' equal mixture, the sample size the members' mean.
         """
         bounds, sizes = [], []
-        for running in self._run(x, m, 0):
+        for running in self._run(x, m, 0, point=False):
             per_member = running.bound
             bounds.append(torch.logsumexp(per_member, 0) - math.log(len(per_member)))
             sizes.append(running.effective_sample_size.mean(0))
         return torch.cat(bounds), torch.cat(sizes)
 
-    def _run(self, x: Tensor, m: Tensor, n_values: int) -> Iterator[Running]:
-        """All draws of each chunk of rows; all rows share the noise."""
+    def _block_sizes(self) -> list[int]:
+        """How many draws each block has."""
+        sizes, left = [], self.n_draws
+        first = list(FIRST_BLOCKS) if self.enough is not None else []
+        while left > 0:
+            sizes.append(min(first.pop(0) if first else BLOCK, left))
+            left -= sizes[-1]
+        return sizes
+
+    def _run(self, x: Tensor, m: Tensor, n_values: int, *, point: bool) -> Iterator[Running]:
+        """All draws of each chunk of rows; all rows share the noise.
+
+        For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
+        """
         model, settings = self.model, self.model.settings
+        trust = model.trust if point else torch.ones_like(model.trust)
+        proposal = torch.where(trust < 1, 1.0, model.proposal)
         noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
         blocks = []
-        for start in range(0, self.n_draws, BLOCK):
-            shape = (settings.n_members, 1, min(BLOCK, self.n_draws - start), 1)
+        for size in self._block_sizes():
+            shape = (settings.n_members, 1, size, 1)
             uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            blocks.append((noise.normal(*shape, settings.n_latent), uniform))
+            # draws in pairs ±ε: what is linear in z is then averaged without error
+            half = noise.normal(settings.n_members, 1, -(-size // 2), 1, settings.n_latent)
+            half = half * proposal[:, None, None, None, None]
+            blocks.append((torch.cat([half, -half], 2)[:, :, :size], uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
             rows: Tensor | slice = slice(None)
             for epsilon, uniform in blocks:
                 answer = model.answer(batch, epsilon, uniform=uniform)
                 values = model.expected(answer) if n_values else None
-                running.add(rows, log_weights(answer), values)
+                log_w = tempered(log_weights(answer, proposal), answer.log_q_r, trust)
+                running.add(rows, log_w, values)
                 if self.enough is not None:
-                    size = running.effective_sample_size.mean(0)[rows]
-                    wanting = torch.nonzero(size < self.enough).squeeze(1)
+                    reached = running.effective_sample_size.mean(0)[rows]
+                    wanting = torch.nonzero(reached < self.enough)[:, 0]
                     if wanting.numel() == 0:
                         break
                     rows = wanting if isinstance(rows, slice) else rows[wanting]
@@ -157,9 +182,10 @@ def draw(
     n_sets = model.settings.n_sets
     shape = (n_members, n_rows, n_draws, n_sets)
     epsilon = noise.normal(*shape, model.settings.n_latent)
+    epsilon = epsilon * model.proposal[:, None, None, None, None]
     uniform = noise.uniform(*shape, n_columns) if model.joint else None
     answer = model.answer(batch, epsilon, uniform=uniform)
-    log_w = log_weights(answer)
+    log_w = log_weights(answer, model.proposal)
     draw_, set_ = resample(log_w, noise.uniform(n_members, n_rows, n))
     z = _pick(answer.z, draw_, set_).unsqueeze(3).expand(-1, -1, -1, n_sets, -1)
     uniform = noise.uniform(n_members, n_rows, n, 1, n_columns)

@@ -65,7 +65,7 @@ class Student:
         return (ratio - 0.5 * torch.log(2 * math.pi * half)).to(self.df.dtype)
 
     def _grid(self, n: int) -> Nodes:
-        t = torch.linspace(-REACH, REACH, n, dtype=torch.float64).to(self.location)
+        t = torch.linspace(-REACH, REACH, n, dtype=self.location.dtype, device=self.location.device)
         wide = self.at_nodes()
         log_weight = _log_shape(torch.sinh(t), wide.df) + torch.log(torch.cosh(t))
         scale = torch.exp(wide.log_scale)

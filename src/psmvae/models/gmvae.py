@@ -61,6 +61,8 @@ class GMVAE(nn.Module):
     # 1 / (1 − missing rate), the paper's weight of log p(x_obs | z, r)
     weight_observed: Tensor
     spread: Tensor
+    proposal: Tensor
+    trust: Tensor
 
     def __init__(
         self,
@@ -104,8 +106,12 @@ class GMVAE(nn.Module):
         self.register_buffer("observed_rate", 1 - missing_rate)
         weight = 1 / (1 - missing_rate).mean().clamp(min=1e-3)
         self.register_buffer("weight_observed", weight, persistent=False)
-        # how much wider draws are than the likelihood says; learned from held-out cells
+        # what is learned from the table once the weights are: how much wider draws are than the
+        # likelihood says, how much wider than q(z | ·) the proposal of importance draws is, and the
+        # power their weights are raised to for point estimates
         self.register_buffer("spread", torch.ones(settings.n_members, n_columns))
+        self.register_buffer("proposal", torch.ones(settings.n_members))
+        self.register_buffer("trust", torch.ones(settings.n_members))
 
     @property
     def joint(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from psmvae.inference.importance import log_weights, normalised, tempered
 from psmvae.inference.objective import elbo, iwae
 from psmvae.inference.posterior import Posterior, draw
 from psmvae.models.batch import Batch
@@ -20,6 +21,8 @@ MAX_LINEAR_ROWS = 3000
 MAX_CLASS_ROWS = 20_000
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
+PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
+TRUSTS, TRUST_ROWS, TRUST_DRAWS = (1.0, 0.5, 0.25, 0.1, 0.0), 512, 20
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,69 @@ class LatentRecipe:
         return -elbo(answer, weight_observed=weight, beta=training.beta)
 
     def finish(self, table: Table, noise: Noise) -> None:
-        """Set how much wider draws must be than the model says."""
+        """Set the proposal of importance draws, how far to trust them, and how wide draws are."""
+        choose_proposal(self.model, table, noise)
+        choose_trust(self.model, table, noise)
         calibrate(self.model, table, noise)
+
+
+def pairs(model: GMVAE, n_draws: int, noise: Noise) -> Tensor:
+    """Noise ±ε that all rows and sets share, ``(member, 1, draw, 1, latent)``."""
+    settings = model.settings
+    half = noise.normal(settings.n_members, 1, n_draws // 2, 1, settings.n_latent)
+    return torch.cat([half, -half], 2)
+
+
+@torch.no_grad()
+def choose_proposal(model: GMVAE, table: Table, noise: Noise) -> None:
+    """Set how much wider than q(z | ·) importance draws are made: where their weights are evenest.
+
+    Trained with β < 1, and by amortisation at any β, q(z | ·) is narrower than p(z | x_obs, m), and
+    draws from it never reach where weights are large.
+    """
+    batch = table.all_rows(slice(0, PROPOSAL_ROWS))
+    epsilon = pairs(model, PROPOSAL_DRAWS, noise)
+    uniform = noise.uniform(*epsilon.shape[:-1], batch.x.shape[-1]) if model.joint else None
+    best = torch.zeros_like(model.proposal)
+    chosen = torch.ones_like(model.proposal)
+    for width in PROPOSALS:
+        answer = model.answer(batch, width * epsilon, uniform=uniform)
+        weight = normalised(log_weights(answer, torch.full_like(chosen, width)))
+        size = (1 / weight.sum(-1).square().sum(-1)).median(1).values
+        chosen = torch.where(size > best, width, chosen)
+        best = torch.maximum(size, best)
+    model.proposal.copy_(chosen)
+
+
+@torch.no_grad()
+def choose_trust(model: GMVAE, table: Table, noise: Noise) -> None:
+    """Set the power of importance weights that predicts held-out cells best.
+
+    1 is the posterior itself, with the proposal chosen for it; below, draws are from q(z | ·), all
+    there is at 0: with few and uneven draws this trades much noise for a little bias.
+    """
+    standard = pairs(model, TRUST_DRAWS, noise)
+    n_rows = min(table.x.shape[0], TRUST_ROWS)
+    error = torch.zeros(len(TRUSTS), model.settings.n_members, device=table.x.device)
+    size = max(1, Posterior(model, TRUST_DRAWS, seed=0).rows_at_once(TRUST_DRAWS))
+    for start in range(0, n_rows, size):
+        rows = slice(start, min(start + size, n_rows))
+        batch, held = table.all_rows(rows), table.held[:, rows]
+        shape = (*standard.shape[:-1], batch.x.shape[-1])
+        uniform = noise.uniform(*shape) if model.joint else None
+        for proposal, trusts in ((model.proposal, TRUSTS[:1]), (None, TRUSTS[1:])):
+            wide = 1.0 if proposal is None else proposal[:, None, None, None, None]
+            answer = model.answer(batch, wide * standard, uniform=uniform)
+            log_w = log_weights(answer, proposal)
+            # held-out cells are observed ones: no tilt by the mask model
+            expected = model.p_x(answer.z, None, both=False)[0].expected()
+            for trust in trusts:
+                power = torch.full_like(model.trust, trust)
+                weight = normalised(tempered(log_w, answer.log_q_r, power))
+                mean = torch.einsum("eils,eilsf->eif", weight, expected)
+                found = (model.inputs.error(mean, batch.x) * held).sum((1, 2))
+                error[TRUSTS.index(trust)] += found
+    model.trust.copy_(torch.tensor(TRUSTS, device=error.device)[error.argmin(0)])
 
 
 @torch.no_grad()

@@ -84,13 +84,14 @@ def train(
     settings: Training,
     noise: Noise,
     callback: Callable[[Progress], None] | None = None,
+    began: float | None = None,
 ) -> TrainingResult:
     """Train all members of a recipe's model on the table ``x, m`` ``(row, column)``.
 
-    Ctrl-C, and the end of the time a user gave, stop after the step at hand and keep the best
-    weights so far.
+    Ctrl-C, and the end of the time a user gave (counted from ``began``), stop after the step at
+    hand and keep the best weights so far.
     """
-    began = time.perf_counter()
+    began = time.perf_counter() if began is None else began
     # what comes after the steps takes about as long as FINISH measurements
     reserve = 0.0
 

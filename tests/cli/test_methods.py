@@ -1,0 +1,154 @@
+"""``--method``: every imputer from the command line, and which options go with which."""
+
+import csv
+import io
+import json
+
+import pytest
+
+DEEP = ["psmvae", "vae", "gmvae", "dlgm", "miwae", "not-miwae", "gain"]
+CLASSICAL = ["mice", "missforest", "mean"]
+CPU = ["--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def mice(psmvae, tmp_path_factory):
+    """A model file that holds no network."""
+    folder = tmp_path_factory.mktemp("mice")
+    table, path = folder / "numbers.csv", folder / "mice.safetensors"
+    table.write_text("a,b\n1,2.5\n2,4\n3,\n4,8\n5,9.5\n,12\n")
+    result = psmvae("fit", table, "-o", path, "--method", "mice")
+    assert result.code == 0, result.err
+    return table, path
+
+
+# Each is a process that loads torch: one of either family each time, all of them when asked for.
+QUICK = ("vae", "missforest")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(m, marks=() if m in QUICK else pytest.mark.slow) for m in DEEP + CLASSICAL],
+)
+def test_every_method_fills_the_table_and_saves_a_model_of_its_class(
+    psmvae, table, tmp_path, method
+):
+    output, model = tmp_path / "filled.csv", tmp_path / "m.safetensors"
+    # a device means nothing to the classical ones, and does no harm
+    options = ["--method", method, "--save-model", model, *CPU]
+    options += ["--epochs", 1] if method in DEEP else []
+    result = psmvae("impute", table, "-o", output, *options)
+    assert result.code == 0, result.err
+    filled = list(csv.DictReader(io.StringIO(output.read_text())))
+    assert len(filled) == 12
+    assert all(all(row.values()) for row in filled)
+    assert ("held-out error" in result.err) == (method in DEEP)
+
+    facts = json.loads(psmvae("info", model, "--json").out)
+    assert facts["model"].lower() == method.replace("-", "") + "imputer"
+
+
+def test_without_a_method_it_is_psmvae(psmvae, model):
+    assert "PSMVAEImputer" in psmvae("info", model).out
+
+
+def test_max_time_and_a_self_masked_column_reach_not_miwae(psmvae, table, tmp_path):
+    output = tmp_path / "m.safetensors"
+    options = ["--method", "not-miwae", "--max-time", 20, "--epochs", 1, "--self-masked", "income"]
+    result = psmvae("fit", table, "-o", output, *options, *CPU)
+    assert result.code == 0, result.err
+    facts = json.loads(psmvae("info", output, "--json").out)
+    assert facts["training"]["max_time"] == 20
+    assert "income" in facts["mask_model"]
+    # the mask model of not-MIWAE, for this column
+    assert "integrate='draw'" in facts["mask_model"]
+
+
+@pytest.mark.parametrize(
+    ("method", "option"),
+    [
+        ("mice", ["--sets", 3]),
+        ("not-miwae", ["--mask-model", "self"]),
+        ("missforest", ["--draws", 10]),
+        pytest.param("vae", ["--mask-model", "self"], marks=pytest.mark.slow),
+        pytest.param("gain", ["--self-masked", "age"], marks=pytest.mark.slow),
+        pytest.param("gmvae", ["--self-masked", "age"], marks=pytest.mark.slow),
+        pytest.param("miwae", ["--sets", 2], marks=pytest.mark.slow),
+        pytest.param("mean", ["--epochs", 2], marks=pytest.mark.slow),
+        pytest.param("mean", ["--max-time", 2], marks=pytest.mark.slow),
+        pytest.param("mice", ["--members", 2], marks=pytest.mark.slow),
+    ],
+)
+def test_an_option_the_method_does_not_have_is_named(refused, table, tmp_path, method, option):
+    message = refused(
+        2, "impute", table, "-o", tmp_path / "filled.csv", "--method", method, *option
+    )
+    assert option[0] in message
+    assert f"--method {method}" in message
+    assert "psmvae" in message.split("is for")[1]
+    assert not (tmp_path / "filled.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--method", "knn"], "--method"),
+        (["--max-time", "0"], "--max-time"),
+        (["--max-time", "nan"], "--max-time"),
+        (["--max-time", "soon"], "--max-time"),
+    ],
+)
+def test_a_method_or_a_time_that_is_none_is_refused(refused, table, tmp_path, options, named):
+    assert named in refused(2, "fit", table, "-o", tmp_path / "m.safetensors", *options)
+
+
+@pytest.mark.parametrize("option", [["--method", "psmvae"], ["--max-time", "5"]])
+def test_a_fitted_model_has_its_method_and_took_its_time(refused, mice, tmp_path, option):
+    table, model = mice
+    message = refused(2, "impute", table, "-m", model, "-o", tmp_path / "filled.csv", *option)
+    assert option[0] in message
+
+
+def test_a_method_without_sets_is_told_which_have_them(refused, table, tmp_path):
+    message = refused(2, "sets", table, "-o", tmp_path / "sets.csv", "--method", "vae")
+    assert "--method vae" in message
+    assert "psmvae, gmvae and dlgm" in message
+
+
+def test_sets_of_another_method(psmvae, table, tmp_path):
+    output = tmp_path / "sets.csv"
+    options = ["--method", "gmvae", "--sets", 2, "--epochs", 1, *CPU]
+    result = psmvae("sets", table, "-o", output, *options)
+    assert result.code == 0, result.err
+    rows = list(csv.DictReader(io.StringIO(output.read_text())))
+    assert list(rows[0]) == ["row", "set", "probability_0", "probability_1"]
+    assert len(rows) == 12
+
+
+@pytest.mark.parametrize("multiple", [[], pytest.param(["--multiple", 2], marks=pytest.mark.slow)])
+def test_a_classical_model_file_imputes(psmvae, mice, tmp_path, multiple):
+    table, model = mice
+    output = tmp_path / "filled.csv"
+    result = psmvae("impute", table, "-m", model, "-o", output, "--unseen", "missing", *multiple)
+    assert result.code == 0, result.err
+    assert "filled 2 of them" in result.err
+    assert all(all(row.values()) for row in csv.DictReader(io.StringIO(output.read_text())))
+
+
+def test_a_classical_model_file_has_neither_sets_nor_draws(refused, mice, tmp_path):
+    table, model = mice
+    message = refused(2, "sets", table, "-m", model, "-o", tmp_path / "sets.csv")
+    assert "a model of mice" in message
+    assert "psmvae, gmvae and dlgm" in message
+    message = refused(2, "impute", table, "-m", model, "-o", tmp_path / "f.csv", "--draws", 5)
+    assert "--draws" in message
+    assert "a model of mice" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_info_of_a_classical_model_tells_rounds_and_chains(psmvae, mice):
+    result = psmvae("info", mice[1])
+    assert result.code == 0, result.err
+    assert "MICEImputer" in result.out
+    for fact in ("n_chains: 1", "n_rounds: ", "converged: "):
+        assert fact in result.out
