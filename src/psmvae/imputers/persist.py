@@ -185,9 +185,9 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
         )
     if int(version) < FORMAT_VERSION:
         raise ValueError(
-            f"{str(path)!r} has model format {version}, written by psmvae {metadata.get('psmvae')} "
-            f"whose models had other parts; psmvae {__version__} reads format {FORMAT_VERSION}. Fit "
-            "the model again."
+            f"{str(path)!r} has model format {version}, written by psmvae "
+            f"{metadata.get('psmvae')}, whose models had other parts; psmvae {__version__} reads "
+            f"format {FORMAT_VERSION}. Fit the model again."
         )
     try:
         document = json.loads(metadata["document"])
