@@ -103,7 +103,14 @@ class TestNoModelFile:
         with pytest.raises(FileNotFoundError, match="no model file"):
             psmvae.load(tmp_path)
 
-    @pytest.mark.parametrize("version", ["2", "99", "1.5", "", "new"])
+    def test_an_older_version(self, load, saved):
+        def change(metadata, document):
+            metadata.update(format_version="1", psmvae="0.0.9")
+
+        with pytest.raises(ValueError, match=r"format 1, written by psmvae 0\.0\.9.*Fit the model"):
+            load(with_document(saved.read_bytes(), change))
+
+    @pytest.mark.parametrize("version", ["3", "99", "1.5", "", "new"])
     def test_another_version(self, load, saved, version):
         def change(metadata, document):
             metadata.update(format_version=version, psmvae="9.9.9")

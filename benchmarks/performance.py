@@ -1,0 +1,87 @@
+"""Put the records of the speed benchmarks into docs/performance.md, between its marks.
+
+Records that are not there leave their place as it is. Run with
+
+    python benchmarks/performance.py
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import command
+import cpu
+import race
+import scaling
+
+PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
+RESULTS = Path(__file__).parent / "results"
+
+
+def gpu(record: dict[str, Any]) -> str:
+    """Steps, imputation and the profile of a step."""
+    steps = record["steps_ms"]
+    asked = {"1 member": 0.5, "100 members": 0.05}
+    lines = ["| a training step | ms | ms a member | asked |", "| --- | ---: | ---: | ---: |"]
+    for name, taken in steps.items():
+        count = int(name.split()[0]) if name[0].isdigit() else 1
+        limit = asked.get(name, "")
+        lines.append(f"| {name} | {taken:.3f} | {taken / count:.4f} | {limit} |")
+    imputation = record["imputation"]
+    lines += ["", "| draws | effective sample size asked | ms a row | RMSE |"]
+    lines.append("| ---: | ---: | ---: | ---: |")
+    for cell in imputation["cells"]:
+        enough = "all draws" if cell["enough"] is None else f"{cell['enough']:g}"
+        lines.append(
+            f"| {cell['n_draws']:,} | {enough} | {cell['ms_a_row']:.4f} | {cell['rmse']:.4f} |"
+        )
+    profile = record["profile"]
+    lines += [
+        "",
+        f"{record['gpu']}, torch {record['versions']['torch']}, {record['table']}; the model of "
+        f"the second table was trained for {imputation['epochs']} epochs in "
+        f"{imputation['fit_seconds']:.1f} s. A step of one member is {profile['kernels']:.0f} "
+        f"kernels that run for {profile['kernel_ms']:.2f} ms one after the other, "
+        f"{profile['products_ms']:.2f} ms of it matrix products.",
+    ]
+    return "\n".join(lines)
+
+
+def memory(record: dict[str, Any]) -> str:
+    """One sentence."""
+    settings = record["settings"]
+    return (
+        f"`transform` of {settings['rows']:,} x {settings['columns']}, {settings['draws']} draws: "
+        f"{record['above_import_gib']:.2f} GiB above the import, {record['seconds']:.0f} s on "
+        f"{record['cpus']} cores."
+    )
+
+
+PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "gpu": gpu,
+    "cpu": lambda record: cpu.markdown(record["records"]),
+    "race": lambda record: race.markdown(record["records"]),
+    "command": lambda record: command.markdown(record["records"]),
+    "scaling": lambda record: scaling.markdown(record["records"]),
+    "memory": memory,
+}
+
+
+def main() -> None:
+    """Fill every place whose record is there."""
+    page = PAGE.read_text()
+    for name, table in PARTS.items():
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            text = table(json.loads(path.read_text()))
+            place = re.compile(f"(<!-- {name}: begin -->).*?(<!-- {name}: end -->)", re.DOTALL)
+            page = place.sub(lambda found, text=text: f"{found[1]}\n{text}\n{found[2]}", page)
+    PAGE.write_text(page)
+
+
+if __name__ == "__main__":
+    main()
