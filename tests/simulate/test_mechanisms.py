@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmvae.simulate import mcar, mnar_column, mnar_mcar
+from psmvae.simulate import mcar, mnar_above, mnar_column, mnar_mcar
 
 MECHANISMS = [mcar, mnar_column, mnar_mcar]
 
@@ -42,6 +42,71 @@ def test_mnar_mcar_masks_the_one_column_by_itself_and_the_others_at_random(value
     assert simulated.m[~above, j].all()
     assert abs((~simulated.m[above, j]).mean() - 0.5) < 0.05
     assert np.all(np.abs((~np.delete(simulated.m, j, axis=1)).mean(axis=0) - 0.3) < 0.03)
+
+
+def test_one_column_of_several_is_the_one_column_mechanism(values):
+    one = mnar_column(values, 0.4, np.random.default_rng(3))
+    drawn = mnar_above(values, 0.4, np.random.default_rng(3), n_columns=1)
+    assert one.columns == drawn.columns
+    assert np.array_equal(one.m, drawn.m)
+    assert np.array_equal(one.sets, drawn.sets)
+
+
+def test_the_draws_of_the_papers_mechanisms_stay_as_they_were(values):
+    """Published results hang on these: what is drawn, and in which order."""
+    n, p = values.shape
+    rng = np.random.default_rng(8)
+    assert np.array_equal(mcar(values, 0.4, np.random.default_rng(8)).m, rng.random((n, p)) >= 0.4)
+
+    rng = np.random.default_rng(8)
+    j = int(rng.permutation(p)[0])
+    above = values[:, j] > np.median(values[:, j])
+    m = np.ones((n, p), dtype=bool)
+    m[:, j] = ~(above & (rng.random(n) < 0.4))
+    assert np.array_equal(mnar_column(values, 0.4, np.random.default_rng(8)).m, m)
+
+    rng = np.random.default_rng(8)
+    rng.permutation(p)
+    m = rng.random((n, p)) >= 0.4
+    m[:, j] = ~(above & (rng.random(n) < 0.7))
+    both = mnar_mcar(values, 0.4, np.random.default_rng(8), self_rate=0.7)
+    assert both.columns == (j,)
+    assert np.array_equal(both.m, m)
+
+
+@pytest.mark.parametrize(("n_columns", "n_masked"), [(2, 2), (None, 6)])
+def test_several_columns_are_masked_above_their_medians_alone(values, n_columns, n_masked):
+    simulated = mnar_above(values, 0.4, np.random.default_rng(3), n_columns=n_columns)
+    chosen = list(simulated.columns)
+    assert len(chosen) == n_masked
+    above = values > np.median(values, axis=0)
+    assert simulated.m[~above].all()
+    assert np.delete(simulated.m, chosen, axis=1).all()
+    lost = [(~simulated.m[above[:, j], j]).mean() for j in chosen]
+    assert np.all(np.abs(np.array(lost) - 0.4) < 4 * np.sqrt(0.4 * 0.6 / 2000))
+    # the sets are the combinations of columns above: the same set, the same combination
+    combinations = {tuple(row) for row in above[:, chosen]}
+    pairs = set(zip(map(tuple, above[:, chosen]), simulated.sets.tolist(), strict=True))
+    assert len(pairs) == len(combinations)
+    assert sorted(r for _, r in pairs) == list(range(len(combinations)))
+
+
+def test_two_columns_make_four_sets_in_order(values):
+    simulated = mnar_above(values, 0.4, np.random.default_rng(3), columns=[4, 1])
+    above = values[:, [1, 4]] > np.median(values[:, [1, 4]], axis=0)
+    assert simulated.columns == (1, 4)
+    assert np.array_equal(simulated.sets, 2 * above[:, 0] + above[:, 1])
+
+
+def test_all_columns_are_those_that_can_be_split_but_named_ones_must(values):
+    values[:, 2] = 1.0
+    assert mnar_above(values, 0.4, np.random.default_rng(0)).columns == (0, 1, 3, 4, 5)
+    with pytest.raises(ValueError, match="only 1 of the 2 columns can be self-masked"):
+        mnar_above(values, 0.4, np.random.default_rng(0), columns=[1, 2])
+    with pytest.raises(ValueError, match="only 5 of the 6 columns can be self-masked"):
+        mnar_above(values, 0.4, np.random.default_rng(0), n_columns=6)
+    with pytest.raises(ValueError, match="n_columns must be at least 1"):
+        mnar_above(values, 0.4, np.random.default_rng(0), n_columns=0)
 
 
 @pytest.mark.parametrize("mechanism", [mnar_column, mnar_mcar])

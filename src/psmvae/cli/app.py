@@ -14,6 +14,7 @@ import typer
 from psmvae._version import __version__
 from psmvae.cli import options as o
 from psmvae.cli.expand import expanded
+from psmvae.cli.simulate import SimulateOptions, put_holes
 from psmvae.cli.source import ModelSource
 from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
 
@@ -60,7 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.line(f"error: {error}")
         return 2
     except _PARSER_ERROR as error:
-        terminal.line(f"error: {getattr(error, 'format_message', error.__str__)()}")
+        # One line also where the choices of an option are listed below each other.
+        text: str = getattr(error, "format_message", error.__str__)()
+        terminal.line(f"error: {' '.join(text.split())}")
         return 2
     except (Interrupted, KeyboardInterrupt):
         terminal.line("error: interrupted")
@@ -165,6 +168,16 @@ def info(
     from psmvae.cli import report
 
     report.info(model, as_json=json)
+
+
+@app.command()
+@expanded
+def simulate(files: o.Files, options: SimulateOptions, quiet: o.Quiet = False) -> None:
+    """Put holes into a table by a known mechanism, to see how well they are filled.
+
+    psmvae simulate patients.csv -o holes.csv --mechanism mnar-self --columns income --rate 0.2
+    """
+    put_holes(files, options, Terminal(quiet=quiet))
 
 
 @app.command()

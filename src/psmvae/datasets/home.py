@@ -1,0 +1,30 @@
+"""The folder in which data are looked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+VARIABLE = "PSMVAE_DATA_HOME"
+
+
+def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
+    """Return `data_home`, else the folder ``PSMVAE_DATA_HOME`` names, else the user's cache.
+
+    Examples
+    --------
+    >>> data_folder("tables").name
+    'tables'
+    """
+    # a variable that is set to nothing names no folder
+    named = data_home if data_home is not None else os.getenv(VARIABLE) or None
+    return Path(named).expanduser() if named is not None else _cache() / "psmvae"
+
+
+def _cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.getenv("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.getenv("XDG_CACHE_HOME") or Path.home() / ".cache")
