@@ -94,7 +94,11 @@ def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float
     n_rows, few = len(incomplete), incomplete[:PROBE_IMPUTE]
     more: dict[str, Any] = {} if draws is None else {"n_draws": draws}
     imputer = PSMVAEImputer(
-        network=network_for(n_rows), max_epochs=1, device="cpu", random_state=seed, **more
+        network=network_for(n_rows, incomplete.shape[1]),
+        max_epochs=1,
+        device="cpu",
+        random_state=seed,
+        **more,
     )
     with warnings.catch_warnings():
         # that a model of one epoch is a poor one is no news

@@ -88,7 +88,7 @@ def measure(cell: Cell) -> Record:
     imputer = PSMVAEImputer(
         n_draws=cell.draws,
         max_epochs=cell.epochs,
-        network=network_for(cell.rows),
+        network=network_for(cell.rows, cell.columns),
         device=cell.device,
         random_state=0,
     )
@@ -114,7 +114,7 @@ def measure(cell: Cell) -> Record:
         "memory_gib": torch.cuda.max_memory_allocated(cell.device) / 2**30 if on_gpu else peak,
         "host_gib": peak,
         "host_includes_small_fit": not mark_was_reset,
-        "width": network_for(cell.rows).width,
+        "width": network_for(cell.rows, cell.columns).width,
     }
 
 
