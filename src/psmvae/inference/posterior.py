@@ -100,10 +100,8 @@ class Posterior:
         for size in self._block_sizes():
             shape = (settings.n_members, 1, size, 1)
             uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            # draws in pairs ±ε: what is linear in z is then averaged without error
-            half = noise.normal(settings.n_members, 1, -(-size // 2), 1, settings.n_latent)
-            half = half * proposal[:, None, None, None, None]
-            blocks.append((torch.cat([half, -half], 2)[:, :, :size], uniform))
+            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
+            blocks.append((epsilon, uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
             rows: Tensor | slice = slice(None)
@@ -167,6 +165,16 @@ class Posterior:
             )
         grid = n_draws * settings.n_sets * (hidden + cells + 4 * settings.n_latent)
         return settings.n_members * (grid + 4 * settings.n_latent**2)
+
+
+def paired_noise(model: GMVAE, n_draws: int, noise: Noise) -> Tensor:
+    """Noise that all rows and sets share, ``(member, 1, draw, 1, latent)``.
+
+    In pairs ±ε: what is linear in z is then averaged without error.
+    """
+    settings = model.settings
+    half = noise.normal(settings.n_members, 1, -(-n_draws // 2), 1, settings.n_latent)
+    return torch.cat([half, -half], 2)[:, :, :n_draws]
 
 
 def draw(

@@ -118,6 +118,12 @@ class GMVAE(nn.Module):
         """Whether the mask of a cell depends on other columns' values too."""
         return bool(getattr(self.p_m, "joint", False))
 
+    @property
+    def draws_x(self) -> bool:
+        """Whether training draws missing values for the mask model, rather than integrating."""
+        integrate = getattr(self.settings.mask, "integrate", "quadrature")
+        return bool(self.p_m.depends_on_x) and (self.joint or integrate == "draw")
+
     def encode(self, batch: Batch, noise: Noise | None = None) -> tuple[Tensor, GaussianZ]:
         """Log q(r | x_obs, m) ``(member, row, set)`` and q(z | r, x_obs, m)."""
         shown = self.visible_input(batch)
@@ -208,8 +214,7 @@ class GMVAE(nn.Module):
         ``shown`` is what `visible_input` gave of the batch.
         """
         del batch, shown, second
-        draws = self.joint or getattr(self.settings.mask, "integrate", "quadrature") == "draw"
-        if not self.p_m.depends_on_x or not draws or noise is None:
+        if not self.draws_x or noise is None:
             return None, None
         return None, p_x_mis.sample(noise.uniform(*z.shape[:-1], self.inputs.n_columns))
 

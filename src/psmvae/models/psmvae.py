@@ -59,8 +59,7 @@ class PSMVAE(GMVAE):
         q_x_mis = self.q_x_mis(shown, z, noise)
         x, m = batch.x[:, :, None, None, :], batch.m[:, :, None, None, :]
         x_drawn, tilts = None, self.p_m.depends_on_x
-        draws = self.joint or getattr(self.settings.mask, "integrate", "quadrature") == "draw"
-        if tilts and draws and noise is not None:
+        if self.draws_x and noise is not None:
             x_drawn = q_x_mis.sample(noise.uniform(*z.shape[:-1], x.shape[-1]))
         # π is 1 on missing cells, π' on observed ones. Where quadrature integrates a missing x_j
         # out, its q is the exact posterior and has no term of its own.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from psmvae.inference.importance import log_weights, normalised, tempered
 from psmvae.inference.objective import elbo, iwae
-from psmvae.inference.posterior import Posterior, draw
+from psmvae.inference.posterior import Posterior, draw, paired_noise
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.noise import Noise
@@ -84,13 +84,6 @@ class LatentRecipe:
         calibrate(self.model, table, noise)
 
 
-def pairs(model: GMVAE, n_draws: int, noise: Noise) -> Tensor:
-    """Noise ±ε that all rows and sets share, ``(member, 1, draw, 1, latent)``."""
-    settings = model.settings
-    half = noise.normal(settings.n_members, 1, n_draws // 2, 1, settings.n_latent)
-    return torch.cat([half, -half], 2)
-
-
 @torch.no_grad()
 def choose_proposal(model: GMVAE, table: Table, noise: Noise) -> None:
     """Set how much wider than q(z | ·) importance draws are made: where their weights are evenest.
@@ -99,7 +92,7 @@ def choose_proposal(model: GMVAE, table: Table, noise: Noise) -> None:
     draws from it never reach where weights are large.
     """
     batch = table.all_rows(slice(0, PROPOSAL_ROWS))
-    epsilon = pairs(model, PROPOSAL_DRAWS, noise)
+    epsilon = paired_noise(model, PROPOSAL_DRAWS, noise)
     uniform = noise.uniform(*epsilon.shape[:-1], batch.x.shape[-1]) if model.joint else None
     best = torch.zeros_like(model.proposal)
     chosen = torch.ones_like(model.proposal)
@@ -119,7 +112,7 @@ def choose_trust(model: GMVAE, table: Table, noise: Noise) -> None:
     1 is the posterior itself, with the proposal chosen for it; below, draws are from q(z | ·), all
     there is at 0: with few and uneven draws this trades much noise for a little bias.
     """
-    standard = pairs(model, TRUST_DRAWS, noise)
+    standard = paired_noise(model, TRUST_DRAWS, noise)
     n_rows = min(table.x.shape[0], TRUST_ROWS)
     error = torch.zeros(len(TRUSTS), model.settings.n_members, device=table.x.device)
     size = max(1, Posterior(model, TRUST_DRAWS, seed=0).rows_at_once(TRUST_DRAWS))
