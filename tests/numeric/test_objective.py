@@ -181,7 +181,7 @@ def test_pi_zero_gives_q_x_mis_no_part_on_observed_cells():
 
 def test_pi_rate_is_the_papers_formula():
     model = make(mixed_columns(), pi="rate", missing_rate=0.25)
-    torch.testing.assert_close(model.pi, torch.full((4,), 0.75 / 1.75).double())
+    torch.testing.assert_close(model.pi.flatten(), torch.full((4,), 0.75 / 1.75).double())
 
 
 def test_weight_of_the_observed_is_one_over_the_observed_share():

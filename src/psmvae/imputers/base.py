@@ -98,14 +98,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self._check_parameters()
         before = vars(self).copy()
         try:
-            codec = Codec.fit(X, kinds=self.kinds)
-            encoded = codec.encode(X, standardise=self.learns_from_standardised)
-            validate_data(self, named(X), reset=True, skip_check_array=True)
-            self.schema_ = codec.schema
-            self.seed_ = checks.seed("random_state", self.random_state)
-            self.n_rows_ = encoded.x.shape[0]
-            self.missing_rate_ = 1 - encoded.m.mean(0)
-            interrupted = self._learn(encoded, callback, began)
+            interrupted = self._learn(self._read(X), callback, began)
         except BaseException:
             # what was learned before stays usable
             self.__dict__.clear()
@@ -119,6 +112,17 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
                 stacklevel=2,
             )
         return self
+
+    def _read(self, X: Any) -> Encoded:
+        """Set what a table tells before anything is learned from it, and return its cells."""
+        codec = Codec.fit(X, kinds=self.kinds)
+        encoded = codec.encode(X, standardise=self.learns_from_standardised)
+        validate_data(self, named(X), reset=True, skip_check_array=True)
+        self.schema_ = codec.schema
+        self.seed_ = checks.seed("random_state", self.random_state)
+        self.n_rows_ = encoded.x.shape[0]
+        self.missing_rate_ = 1 - encoded.m.mean(0)
+        return encoded
 
     def transform(self, X: Any) -> Any:
         """Fill each missing cell with its expected value (its most probable level).

@@ -181,11 +181,15 @@ class DeepImputer(Imputer):
                 both(show, callback),
                 began,
             )
-        self.history_ = result.history
-        self.best_error_ = result.history[-1].best_error if result.history else None
-        self.n_epochs_ = len(result.history)
-        self._conclude(x, m)
+        self._take(result.history, x, m)
         return result.interrupted
+
+    def _take(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
+        """Set what training told, and what is learned of the table by the trained model."""
+        self.history_ = history
+        self.best_error_ = history[-1].best_error if history else None
+        self.n_epochs_ = len(history)
+        self._conclude(x, m)
 
     def _conclude(self, x: Tensor, m: Tensor) -> None:
         """Learn what else the training table tells, once the model is trained."""

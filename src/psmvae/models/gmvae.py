@@ -57,6 +57,8 @@ class GMVAE(nn.Module):
         The columns of a second head beside x_obs, in the models that have one.
     """
 
+    # what depends on the table and is no weight, with an axis for members: they may each have one
+    per_table: tuple[str, ...] = ("weight_observed",)
     observed_rate: Tensor
     # 1 / (1 − missing rate), the paper's weight of log p(x_obs | z, r)
     weight_observed: Tensor
@@ -101,10 +103,13 @@ class GMVAE(nn.Module):
         self.q_r = QR(sizes, self.n_in, network, noise, classes if starts else None)
         self.q_z = QZ(sizes, self.n_in, network, noise, linear if network.linear else None)
         self.p_r = PR(sizes)
-        self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 1.0)
+        # wide apart at first, sets would split the rows for good: the paper's model on its table of
+        # letters then errs by a tenth more
+        self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 0.2)
         self.p_x = PX(sizes, layout, network, noise, settings.scale, second=second)
         self.register_buffer("observed_rate", 1 - missing_rate)
-        weight = 1 / (1 - missing_rate).mean().clamp(min=1e-3)
+        # of axes (member, row, draw, set)
+        weight = (1 / (1 - missing_rate).mean().clamp(min=1e-3)).view(1, 1, 1, 1)
         self.register_buffer("weight_observed", weight, persistent=False)
         # what is learned from the table once the weights are: how much wider draws are than the
         # likelihood says, how much wider than q(z | ·) the proposal of importance draws is, and the

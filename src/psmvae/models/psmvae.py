@@ -26,6 +26,7 @@ class PSMVAE(GMVAE):
     """p(r) p(z|r) p(x_obs|z,r) p(x_mis|z,r) p(m|·) with q(r|·) q(z|r,·) q(x_mis|z,r,·)."""
 
     settings: PSMVAESettings
+    per_table = ("weight_observed", "pi")
     # π' of each column: how likely an observed x_j says nothing about x_mis,j
     pi: Tensor
 
@@ -33,7 +34,8 @@ class PSMVAE(GMVAE):
         self, layout: Layout, settings: PSMVAESettings, missing_rate: Tensor, noise: Noise
     ) -> None:
         super().__init__(layout, settings, missing_rate, noise, second=layout)
-        self.register_buffer("pi", self._pi(), persistent=False)
+        # of axes (member, row, draw, set, column)
+        self.register_buffer("pi", self._pi().view(1, 1, 1, 1, -1), persistent=False)
         self.q_x_mis = QXMis(self.sizes, self.n_in, layout, settings.network.light(), noise)
 
     def _pi(self) -> Tensor:

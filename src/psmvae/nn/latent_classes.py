@@ -90,9 +90,10 @@ class ClassPosterior(nn.Module):
         self.register_buffer("rate", torch.full((n_members, n_sets, n_columns), 0.5))
 
     def start(self, m: Tensor, noise: Noise) -> LatentClasses:
-        """Fit to the masks ``(row, column)``, each member from starts of its own."""
+        """Fit to the masks ``(row, column)`` or a member's own, each from starts of its own."""
         n_members, n_sets = self.share.shape
-        fits = [fit_latent_classes(m.double(), n_sets, noise) for _ in range(n_members)]
+        masks = m.double().expand(n_members, -1, -1)
+        fits = [fit_latent_classes(mask, n_sets, noise) for mask in masks]
         self.share.copy_(torch.stack([fit.share for fit in fits]))
         self.rate.copy_(torch.stack([fit.rate for fit in fits]))
         return LatentClasses(self.share, self.rate)

@@ -20,8 +20,9 @@ MAX_HELD_OUT_ROWS = 4096
 class Table:
     """The training table on the device: ``x``, and for each member what it may learn from.
 
-    ``m`` ``(member, row, column)`` is 1 on observed cells that are not held out for that member;
-    ``known`` is 0 on held-out cells.
+    ``x`` is ``(1, row, column)`` where members learn from one table and ``(member, row, column)``
+    where each has its own. ``m`` ``(member, row, column)`` is 1 on observed cells that are not held
+    out for that member; ``known`` is 0 on held-out cells.
     """
 
     def __init__(self, x: Tensor, m: Tensor, n_members: int, held_out: float, noise: Noise) -> None:
@@ -30,14 +31,21 @@ class Table:
         # a column must keep an observed value to learn from
         alone = (seen * ~held).sum(1, keepdim=True) == 0
         held = held & ~alone
-        self.x = torch.where(m > 0, x, 0.0)
+        observed = torch.where(m > 0, x, 0.0)
+        self.x = observed if observed.ndim == 3 else observed.unsqueeze(0)
         self.m = seen * ~held
         self.known = (~held).to(m.dtype)
         self.held = held
 
+    @property
+    def n_rows(self) -> int:
+        """Rows of a member's table."""
+        return self.x.shape[1]
+
     def batch(self, rows: Tensor, hide: float, noise: Noise) -> Batch:
         """Rows ``(member, k)`` with a random share of each hidden from the encoder."""
-        x, index = self.x[rows], rows.unsqueeze(-1).expand(-1, -1, self.x.shape[-1])
+        index = rows.unsqueeze(-1).expand(-1, -1, self.x.shape[-1])
+        x = self.x[0][rows] if self.x.shape[0] == 1 else self.x.gather(1, index)
         m = self.m.gather(1, index)
         visible = m
         if hide > 0:
@@ -48,13 +56,13 @@ class Table:
     def all_rows(self, rows: slice) -> Batch:
         """Rows of every member with all they may see."""
         m = self.m[:, rows]
-        return Batch(self.x[rows].expand(m.shape), m, m, self.known[:, rows])
+        return Batch(self.x[:, rows].expand(m.shape), m, m, self.known[:, rows])
 
 
 @torch.no_grad()
 def held_out_error(model: Trainable, table: Table) -> Tensor:
     """Root mean squared error of the held-out cells of each member, in standard deviations."""
-    n_rows = min(table.x.shape[0], MAX_HELD_OUT_ROWS)
+    n_rows = min(table.n_rows, MAX_HELD_OUT_ROWS)
     total = torch.zeros(table.m.shape[0], device=table.x.device)
     count = torch.zeros_like(total)
     for start in range(0, n_rows, 512):

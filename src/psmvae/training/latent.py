@@ -37,7 +37,7 @@ class LatentRecipe:
         """Start from simple models fitted to the table: classes of masks, and factor analysis."""
         model = self.model
         if model.q_r.classes is not None:
-            classes = model.q_r.classes.start(m[:MAX_CLASS_ROWS], noise)
+            classes = model.q_r.classes.start(m[..., :MAX_CLASS_ROWS, :], noise)
             model.p_r.logits.copy_(classes.share.log().unsqueeze(1))
             if hasattr(model.p_m, "start"):
                 model.p_m.start(classes.rate)
@@ -113,7 +113,7 @@ def choose_trust(model: GMVAE, table: Table, noise: Noise) -> None:
     there is at 0: with few and uneven draws this trades much noise for a little bias.
     """
     standard = paired_noise(model, TRUST_DRAWS, noise)
-    n_rows = min(table.x.shape[0], TRUST_ROWS)
+    n_rows = min(table.n_rows, TRUST_ROWS)
     error = torch.zeros(len(TRUSTS), model.settings.n_members, device=table.x.device)
     size = max(1, Posterior(model, TRUST_DRAWS, seed=0).rows_at_once(TRUST_DRAWS))
     for start in range(0, n_rows, size):
@@ -145,7 +145,7 @@ def calibrate(model: GMVAE, table: Table, noise: Noise) -> None:
     """
     if not bool(model.inputs.is_number.any()):
         return
-    n_rows = min(table.x.shape[0], MAX_CALIBRATION_ROWS)
+    n_rows = min(table.n_rows, MAX_CALIBRATION_ROWS)
     size = Posterior(model, CALIBRATION_DRAWS, seed=0).rows_at_once(CALIBRATION_DRAWS)
     error, variance = torch.zeros_like(model.spread), torch.zeros_like(model.spread)
     count = torch.zeros_like(model.spread)

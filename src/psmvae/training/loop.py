@@ -49,10 +49,14 @@ class Progress:
 
 @dataclass
 class TrainingResult:
-    """What happened: the progress of every epoch, and whether it was cut short."""
+    """What happened: the progress of every epoch, and whether it was cut short.
+
+    ``best`` is the held-out error of each member's weights that were kept, where it was measured.
+    """
 
     history: list[Progress] = field(default_factory=list)
     interrupted: bool = False
+    best: list[float] = field(default_factory=list)
 
 
 @contextmanager
@@ -88,8 +92,9 @@ def train(
 ) -> TrainingResult:
     """Train all members of a recipe's model on the table ``x, m`` ``(row, column)``.
 
-    Ctrl-C, and the end of the time a user gave (counted from ``began``), stop after the step at
-    hand and keep the best weights so far.
+    Members may have a table each, ``(member, row, column)``: then each also stops by itself, as if
+    trained alone. Ctrl-C, and the end of the time a user gave (counted from ``began``), stop after
+    the step at hand and keep the best weights so far.
     """
     began = time.perf_counter() if began is None else began
     # what comes after the steps takes about as long as FINISH measurements
@@ -102,18 +107,19 @@ def train(
             torch.cuda.synchronize(x.device)
         return time.perf_counter() - began + reserve > settings.max_time
 
-    if x.shape[0] > SHUFFLED_ABOVE:
+    n_rows, separate = x.shape[-2], x.ndim == 3
+    if n_rows > SHUFFLED_ABOVE:
         # what looks at the first rows only must not depend on how the table is sorted
-        order = noise.shuffles(1, x.shape[0])[0]
-        x, m = x[order], m[order]
+        order = noise.shuffles(1, n_rows)[0]
+        x, m = x.index_select(-2, order), m.index_select(-2, order)
     table = Table(x, m, n_members, settings.held_out, noise)
     measures = bool(table.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
     recipe.start(table, m, noise)
     weights = Weights(recipe.model, settings.average)
-    size = min(settings.batch_size, x.shape[0])
-    n_batches = max(1, x.shape[0] // size)
+    size = min(settings.batch_size, n_rows)
+    n_batches = max(1, n_rows // size)
     best = torch.full((n_members,), torch.inf, device=x.device)
-    result, stale = TrainingResult(), 0
+    result, stale = TrainingResult(), torch.zeros_like(best)
 
     def measure() -> Tensor:
         weights.swap()
@@ -139,7 +145,7 @@ def train(
         if warm_parameters:
             step = stepper(WARM_RATE, weights.columns(warm_parameters))
             for _ in range(WARM_STEPS):
-                step(noise.shuffles(n_members, x.shape[0])[:, :size])
+                step(noise.shuffles(n_members, n_rows)[:, :size])
                 if pressed.is_set() or late():
                     break
         weights.keep(torch.ones_like(best, dtype=torch.bool))
@@ -151,7 +157,7 @@ def train(
                 reserve = min(reserve, 0.3 * settings.max_time)
         step = stepper(settings.learning_rate, None)
         for epoch in range(1, settings.max_epochs + 1):
-            shuffled = noise.shuffles(n_members, x.shape[0])
+            shuffled = noise.shuffles(n_members, n_rows)
             for k in range(n_batches):
                 step(shuffled[:, k * size : (k + 1) * size])
                 if pressed.is_set() or late():
@@ -160,9 +166,11 @@ def train(
             if measures:
                 found = measure()
                 better = found < best * (1 - MIN_GAIN)
+                if separate:
+                    better = better & (stale < settings.patience)
                 weights.keep(better)
                 best = torch.where(better, found, best)
-                stale = 0 if bool(better.any()) else stale + 1
+                stale = torch.where(better, 0.0, stale + 1)
                 error = float(found.mean())
             seconds = time.perf_counter() - began
             left = seconds / epoch * (settings.max_epochs - epoch)
@@ -174,10 +182,11 @@ def train(
             if pressed.is_set():
                 result.interrupted = True
                 break
-            if late() or (measures and stale >= settings.patience):
+            if late() or (measures and bool((stale >= settings.patience).all())):
                 break
         weights.restore(best=measures)
         weights.release()
         if measures:
+            result.best = best.tolist()
             recipe.finish(table, noise)
     return result
