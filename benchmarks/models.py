@@ -280,7 +280,7 @@ def markdown(records: list[Record], metric: str) -> str:
     over_seeds = within.groupby(level=["mechanism", "rate"])
     mean, deviation = over_seeds.mean().T, over_seeds.std(ddof=0).T
     best = mean.min() if lower_is_better else mean.max()
-    seconds = frame.groupby("method")["seconds"].mean()
+    seconds = frame.groupby("method").apply(usual_seconds)
     head = [f"{mechanism.upper()} {rate:.0%}" for mechanism, rate in mean.columns]
     lines = [
         "| " + " | ".join(["imputer", *head, "rank", "seconds"]) + " |",
@@ -295,6 +295,16 @@ def markdown(records: list[Record], metric: str) -> str:
         rank = f"{ranks[method]:.1f}" if np.isfinite(ranks[method]) else "–"
         lines.append("| " + " | ".join([*cells, rank, f"{seconds[method]:.1f}"]) + " |")
     return "\n".join(lines)
+
+
+def usual_device(records: pd.DataFrame) -> str:
+    """Where most of a method's cells were run."""
+    return str(records["device"].mode().iloc[0])
+
+
+def usual_seconds(records: pd.DataFrame) -> float:
+    """Mean seconds, of the cells on one kind of device only."""
+    return float(records.loc[records["device"] == usual_device(records), "seconds"].mean())
 
 
 def decimals(value: float) -> str:
@@ -317,6 +327,13 @@ def report(result: dict[str, Any]) -> str:
     seeds = sorted({r["seed"] for r in records})
     note = f"Mean ± standard deviation over seeds {', '.join(map(str, seeds))} "
     note += f"({'; '.join(made)})."
+    on_gpu = sorted({r["table"] for r in records if r["device"] != "cpu"})
+    if on_gpu:
+        gpus = ", ".join(sorted({run["cuda"] for run in used if run["cuda"]}))
+        note += (
+            f" Seconds of the deep methods on {', '.join(on_gpu)} are of a GPU ({gpus}) that others "
+            "used too, the rest of one thread of a CPU."
+        )
     if capped:
         note += f" Deep methods stopped after {' or '.join(map(str, capped))} epochs at most."
     return "\n\n".join([*parts, note])
@@ -366,7 +383,7 @@ def main() -> None:
     options = parser.parse_args()
 
     # the classical methods have no epochs and no device: one record serves all
-    asked = {name: getattr(options, name) for name in ("max_epochs", "device")}
+    asked = {"max_epochs": options.max_epochs, "device": options.device}
     plain = {"max_epochs": None, "device": "cpu"}
 
     def about(method: str) -> dict[str, Any]:
@@ -376,18 +393,19 @@ def main() -> None:
     if options.resume and options.out.exists():
         result = json.loads(options.out.read_text())
         result["records"] = [r for r in result["records"] if "error" not in r]
-    names = [f.name for f in fields(Cell)]
-    there = {Cell(**{name: r[name] for name in names}) for r in result["records"]}
+    # a cell that was run is done, wherever it was run
+    names = [f.name for f in fields(Cell) if f.name != "device"]
+    there = {tuple(r[name] for name in names) for r in result["records"]}
     product = itertools.product(
         options.seeds, options.tables, options.mechanisms, options.rates, options.methods
     )
     cells = [Cell(t, m, rate, seed, how, **about(how)) for seed, t, m, rate, how in product]
-    cells = [cell for cell in cells if cell not in there]
+    cells = [cell for cell in cells if tuple(getattr(cell, n) for n in names) not in there]
     settings = {k: v for k, v in vars(options).items() if k != "out"}
     if cells:
         result["runs"].append({"settings": settings, "machine": machine()})
         run(cells, result, options.out, options.workers)
-    shown = [r for r in result["records"] if about(r["method"]).items() <= r.items()]
+    shown = [r for r in result["records"] if r["max_epochs"] == about(r["method"])["max_epochs"]]
     text = report(result | {"records": shown})
     print(f"\n{text}")
     if options.write:

@@ -133,7 +133,7 @@ def test_not_at_random_high_values_of_one_column_a_group_go(benchmark, table):
 def test_its_table_has_means_ranks_and_the_best_in_bold(benchmark):
     def record(method, rate, seed, rmse):
         key = {"table": "breast", "mechanism": "mcar", "rate": rate, "seed": seed}
-        return {**key, "method": method, "rmse": rmse, "seconds": 2.0}
+        return {**key, "method": method, "rmse": rmse, "seconds": 2.0, "device": "cpu"}
 
     errors = {"mean": [0.2, 0.4, 0.3], "mice": [0.1, 0.2, 0.5]}
     records = [
@@ -148,6 +148,9 @@ def test_its_table_has_means_ranks_and_the_best_in_bold(benchmark):
     # a method that lacks a cell is left out there, and ranks are of what all have
     lines = benchmark.markdown(records[:-1], "rmse").splitlines()
     assert lines[3] == "| `MICEImputer()` | **.1500 ± .0500** | – | 1.0 | 2.0 |"
+    # seconds of two kinds of devices have no mean
+    mixed = [*records[:-1], records[-1] | {"device": "cuda", "seconds": 100.0}]
+    assert benchmark.markdown(mixed, "rmse").splitlines()[3].endswith("| 1.3 | 2.0 |")
 
 
 def test_the_page_has_the_marks_and_is_written_between_them(benchmark, tmp_path):

@@ -1,5 +1,7 @@
 """The command line as a user meets it: a process with files, streams and an exit code."""
 
+import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -39,8 +41,8 @@ class Result:
 
 
 @pytest.fixture(scope="session")
-def psmvae(environment):
-    """Run ``psmvae ...`` in a fresh process."""
+def fresh(environment):
+    """Run ``psmvae ...`` in a new process that has loaded nothing, as a user does."""
 
     def run(*arguments: object, cwd: Path | None = None) -> Result:
         done = subprocess.run(
@@ -56,6 +58,41 @@ def psmvae(environment):
         return Result(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def psmvae(environment, fresh, tmp_path_factory):
+    """Run ``psmvae ...`` in a process of its own, forked from one that has loaded the libraries."""
+    if not hasattr(os, "fork"):
+        yield fresh
+        return
+    out, err = (tmp_path_factory.mktemp("streams") / name for name in ("out", "err"))
+    with subprocess.Popen(
+        [sys.executable, "-P", Path(__file__).with_name("warm.py")],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as server:
+
+        def run(*arguments: object, cwd: Path | None = None) -> Result:
+            for stream in (out, err):
+                stream.write_text("")
+            order = {
+                "arguments": [*map(str, arguments)],
+                "cwd": str(cwd or Path.cwd()),
+                "out": str(out),
+                "err": str(err),
+            }
+            server.stdin.write(json.dumps(order) + "\n")
+            server.stdin.flush()
+            code = int(server.stdout.readline())
+            result = Result(code, out.read_text(), err.read_text())
+            assert "Traceback" not in result.err, result.err
+            return result
+
+        yield run
+        server.stdin.close()
 
 
 @pytest.fixture(scope="session")

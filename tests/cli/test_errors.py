@@ -212,8 +212,6 @@ def newer(content: bytes) -> bytes:
     return struct.pack("<Q", len(text)) + text + content[8 + size :]
 
 
-# Loading torch takes seconds a process: one kind of damage each time, all of them when asked for.
-SLOW = {True: (), False: pytest.mark.slow}
 DAMAGE = {
     "truncated": lambda content: content[: len(content) // 2],
     "stub": lambda content: content[:5],
@@ -225,7 +223,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("damage", [pytest.param(d, marks=SLOW[d == "truncated"]) for d in DAMAGE])
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_foreign_or_newer_model_fails_with_a_message(refused, model, tmp_path, damage):
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(DAMAGE[damage](model.read_bytes()))
@@ -234,7 +232,7 @@ def test_a_damaged_or_foreign_or_newer_model_fails_with_a_message(refused, model
     assert ("newer" in message) == (damage == "newer")
 
 
-@pytest.mark.parametrize("command", ["impute", pytest.param("sets", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("command", ["impute", "sets"])
 def test_a_newer_model_fails_wherever_it_is_used(refused, table, model, tmp_path, command):
     bad = tmp_path / "bad.safetensors"
     bad.write_bytes(newer(model.read_bytes()))

@@ -11,8 +11,8 @@ import psmvae as package
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 
 
-def test_version(psmvae):
-    result = psmvae("--version")
+def test_version(fresh):
+    result = fresh("--version")
     assert (result.code, result.out, result.err) == (0, f"psmvae {package.__version__}\n", "")
 
 
@@ -45,8 +45,8 @@ def test_fit_writes_a_model_that_info_describes(psmvae, model):
     assert "categorical" in result.out
 
 
-def test_info_as_json(psmvae, model):
-    result = psmvae("info", model, "--json")
+def test_info_as_json(fresh, model):
+    result = fresh("info", model, "--json")
     assert result.code == 0
     facts = json.loads(result.out)
     assert [column["name"] for column in facts["columns"]] == [

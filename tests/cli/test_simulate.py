@@ -41,9 +41,9 @@ def test_the_names_are_those_of_the_library():
         quantile_cut(np.arange(20.0).reshape(-1, 1), 0.2, np.random.default_rng(0), tail=tail)
 
 
-def test_cells_that_stay_are_written_as_they_were(psmvae, study, tmp_path):
+def test_cells_that_stay_are_written_as_they_were(fresh, study, tmp_path):
     output, mask = tmp_path / "holes.csv", tmp_path / "mask.csv"
-    result = psmvae("simulate", study, "-o", output, *HALF, "--mask", mask, "--seed", 3)
+    result = fresh("simulate", study, "-o", output, *HALF, "--mask", mask, "--seed", 3)
     assert result.code == 0, result.err
     assert result.out == ""
     expected = mcar(np.zeros((2000, 4)), 0.5, np.random.default_rng(3)).m

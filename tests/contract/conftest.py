@@ -5,20 +5,39 @@ from functools import cache
 import numpy as np
 import pytest
 
-from contract.registry import EXPECTING, IMPUTERS, VARIANTS
+from contract.registry import EXPECTING, FAMILIES, IMPUTERS, VARIANTS
+
+SHORT = {
+    # a mask that depends on x is trained alone at first, for longer than these tests last
+    "psmvae.training.loop.WARM_STEPS": 3,
+    # what training ends with is chosen by so many draws
+    "psmvae.training.latent.PROPOSALS": (1.0, 2.0),
+    "psmvae.training.latent.PROPOSAL_DRAWS": 8,
+    "psmvae.training.latent.TRUST_DRAWS": 6,
+    "psmvae.training.latent.CALIBRATION_DRAWS": 8,
+    # what it begins with needs so many rounds
+    "psmvae.nn.latent_classes.MAX_ITER": 10,
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _short_warm_up():
-    """A mask that depends on x is trained alone at first, for longer than these tests last."""
+def _short_training():
+    """What training does before and after the epochs, which are few here, is short too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("psmvae.training.loop.WARM_STEPS", 3)
+        for name, value in SHORT.items():
+            patch.setattr(name, value)
         yield
 
 
 @pytest.fixture(scope="session", params=IMPUTERS)
 def make(request):
     """Each imputer in turn: makes one that is fitted in a moment."""
+    return IMPUTERS[request.param]
+
+
+@pytest.fixture(scope="session", params=FAMILIES)
+def family(request):
+    """One imputer of each family in turn: for what does not depend on the class."""
     return IMPUTERS[request.param]
 
 

@@ -54,6 +54,9 @@ CLASSICAL = [name for name in CLASSES if name not in DEEP_ONES]
 LATENT_ONES = [name for name in DEEP_ONES if name != "GAIN"]
 WITH_SETS = ["PSMVAE", "GMVAE", "DLGM"]
 
+# One of each family: latents, adversaries, chains and the mean. For what a class has from its base.
+FAMILIES = ["PSMVAE", "GAIN", "MICE", "Mean"]
+
 # The contract of some depends on a setting: these keep it too.
 VARIANTS = IMPUTERS | {
     "PSMVAE self": partial(quick, PSMVAEImputer, mask_model="self"),

@@ -1,6 +1,8 @@
 """A low effective sample size is said, once."""
 
+import copy
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,11 +11,17 @@ import torch
 from contract.registry import IMPUTERS, LATENT_ONES
 
 
-def fitted(name, n_draws):
+@cache
+def fitted_once(name):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(60, 1)) + 0.2 * rng.normal(size=(60, 6))
     table[rng.random(table.shape) < 0.2] = np.nan
-    return IMPUTERS[name](n_draws=n_draws, device="cpu").fit(table), table
+    return IMPUTERS[name](device="cpu").fit(table), table
+
+
+def fitted(name, n_draws):
+    imputer, table = copy.deepcopy(fitted_once(name))
+    return imputer.set_params(n_draws=n_draws), table
 
 
 @pytest.mark.parametrize("name", LATENT_ONES)

@@ -122,6 +122,12 @@ class TestNoModelFile:
         with pytest.raises(ValueError, match=r"^device must be"):
             psmvae.load(saved, device="abacus")
 
+    def test_a_wrong_file_is_told_of_before_a_wrong_device(self, saved, tmp_path):
+        path = tmp_path / "odd.safetensors"
+        path.write_bytes(with_document(saved.read_bytes(), setting("class", value="Forest")))
+        with pytest.raises(ValueError, match=r"odd\.safetensors.*no imputer is called 'Forest'"):
+            psmvae.load(path, device="abacus")
+
 
 def setting(*keys, value):
     """Put a value deep into the document."""

@@ -1,6 +1,7 @@
 """Odd tables give finite answers, for every imputer."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,15 @@ import pytest
 from contract.registry import methods_of
 
 
-@pytest.fixture
-def base():
+def full():
     """A full table of 30 rows."""
     rng = np.random.default_rng(3)
     return rng.normal(size=(30, 1)) + rng.normal(size=(30, 4))
+
+
+@pytest.fixture
+def base():
+    return full()
 
 
 def holes(table, share=0.3):
@@ -25,12 +30,26 @@ def holes(table, share=0.3):
     return np.where(gone, np.nan, table)
 
 
-def check(imputer, table, new=None):
+@cache
+def fitted_to_base(make, *, with_holes=True):
+    """An imputer fitted to that table, made once: not to be changed."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return make().fit(holes(full()) if with_holes else full())
+
+
+def check(imputer, table):
     """Fit, ask everything, and find all finite and all holes filled."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         imputer.fit(table)
-        new = table if new is None else new
+    return check_answers(imputer, table)
+
+
+def check_answers(imputer, new):
+    """Ask everything, and find all finite and all holes filled."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         filled, drawn = imputer.transform(new), imputer.sample(new, n=3)
         for each in [filled, *drawn]:
             assert np.isfinite(each).all()
@@ -44,7 +63,7 @@ def check(imputer, table, new=None):
     return filled, drawn
 
 
-@pytest.mark.parametrize("value", [7.25, 0.0, 1e12 + 0.5])
+@pytest.mark.parametrize("value", [0.0, 1e12 + 0.5])
 def test_a_constant_column(variant, base, value):
     base[:, 1] = value
     table = holes(base)
@@ -68,7 +87,7 @@ def test_a_column_with_one_observed_value(expecting, base):
     assert np.abs(filled[:, 1] - table[0, 1]).max() < 1.0
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-12, 1e12, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_scales(variant, base, scale):
     table = holes(base * scale)
     filled, drawn = check(variant(), table)
@@ -87,19 +106,19 @@ def test_scales_side_by_side(variant, base):
 
 def test_the_result_does_not_depend_on_the_unit(variant, base):
     table = holes(base)
-    one = variant().fit(table).transform(table)
+    one = fitted_to_base(variant).transform(table)
     # powers of two, so that standardising gives the same bits
     other = variant().fit(table * 2.0**40).transform(table * 2.0**40)
     np.testing.assert_array_equal(one * 2.0**40, other)
 
 
-def test_200_categories(variant):
+def check_categories(imputer, n):
     rng = np.random.default_rng(5)
-    words = [f"level {i}" for i in range(200)]
-    cells = np.array(words + rng.choice(words, 40).tolist(), dtype=object)
-    cells[200::3] = None
-    table = pl.DataFrame({"word": cells.tolist(), "x": rng.normal(size=240)})
-    imputer = variant().fit(table)
+    words = [f"level {i}" for i in range(n)]
+    cells = np.array(words + rng.choice(words, 20).tolist(), dtype=object)
+    cells[n::3] = None
+    table = pl.DataFrame({"word": cells.tolist(), "x": rng.normal(size=n + 20)})
+    imputer.fit(table)
     for each in [imputer.transform(table), *imputer.sample(table, n=2)]:
         assert each["word"].null_count() == 0
         assert set(each["word"]) <= set(words)
@@ -107,34 +126,44 @@ def test_200_categories(variant):
         assert np.isfinite(imputer.score_samples(table)).all()
 
 
-def test_a_single_row_at_transform(variant, base):
-    check(variant(), holes(base), new=np.array([[0.3, np.nan, np.nan, 1.0]]))
+def test_50_categories(variant):
+    check_categories(variant(), 50)
+
+
+def test_200_categories(quick):
+    check_categories(quick(), 200)
+
+
+def test_a_single_row_at_transform(variant):
+    check_answers(fitted_to_base(variant), np.array([[0.3, np.nan, np.nan, 1.0]]))
 
 
 def test_a_row_with_nothing_observed_is_imputed_from_the_marginal(expecting, base):
     table = holes(base + np.array([100.0, -50.0, 0.0, 7.0]))
     table[5] = np.nan
-    filled, _ = check(expecting(), table)
+    imputer = expecting()
+    filled, _ = check(imputer, table)
     middle, spread = np.nanmean(table, 0), np.nanstd(table, 0)
     assert (np.abs(filled[5] - middle) < 1.5 * spread).all()
     new = np.full((2, 4), np.nan)
-    filled, _ = check(expecting(), table, new=new)
+    filled, _ = check_answers(imputer, new)
     assert (np.abs(filled - middle) < 1.5 * spread).all()
     assert (filled[0] == filled[1]).all()
 
 
 def test_a_table_with_nothing_missing(variant, base):
-    filled, drawn = check(variant(), base)
+    filled, drawn = check_answers(fitted_to_base(variant, with_holes=False), base)
     assert all(each.tobytes() == base.tobytes() for each in [filled, *drawn])
 
 
 def test_nothing_missing_at_fit_but_later(variant, base):
-    check(variant(), base, new=holes(base))
+    check_answers(fitted_to_base(variant, with_holes=False), holes(base))
 
 
 def test_a_table_with_one_row(variant):
-    check(variant(), np.array([[1.5, 2.0, -3.0]]))
-    check(variant(), np.array([[1.5, 2.0, -3.0]]), new=np.array([[np.nan, 1.0, np.nan]]))
+    imputer = variant()
+    check(imputer, np.array([[1.5, 2.0, -3.0]]))
+    check_answers(imputer, np.array([[np.nan, 1.0, np.nan]]))
 
 
 def test_a_table_with_one_column(variant, base):
@@ -142,7 +171,9 @@ def test_a_table_with_one_column(variant, base):
 
 
 def test_a_table_with_one_cell(variant):
-    filled, _ = check(variant(), np.array([[2.5]]), new=np.array([[np.nan]]))
+    imputer = variant()
+    check(imputer, np.array([[2.5]]))
+    filled, _ = check_answers(imputer, np.array([[np.nan]]))
     assert abs(filled[0, 0] - 2.5) < 0.5
 
 
@@ -165,9 +196,8 @@ def test_a_huge_outlier(variant, base):
     table = holes(base)
     table[0, 0] = 1e15
     check(variant(), table)
-    filled, _ = check(
-        variant(), holes(base), new=np.array([[1e15, np.nan, 0.0, 0.0], [-1e300, 0, 0, np.nan]])
-    )
+    new = np.array([[1e15, np.nan, 0.0, 0.0], [-1e300, 0, 0, np.nan]])
+    filled, _ = check_answers(fitted_to_base(variant), new)
     assert np.abs(filled[0, 1:]).max() < 1e15
 
 
@@ -198,7 +228,7 @@ def test_duplicated_columns(variant, base):
 
 
 def test_a_wide_table(variant):
-    check(variant(), holes(np.random.default_rng(6).normal(size=(10, 60))))
+    check(variant(), holes(np.random.default_rng(6).normal(size=(10, 25))))
 
 
 def test_nearly_everything_missing(variant, base):

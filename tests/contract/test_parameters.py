@@ -186,6 +186,15 @@ class TestSettings:
                 with pytest.raises(ValueError, match=f"mask_model must be one of .*{others}"):
                     IMPUTERS[name](mask_model=wrong).fit(numbers)
 
+    def test_words_that_are_allowed_are_named(self, numbers):
+        for name, wrong, words in (
+            ("VAE", {"scale": "learnt"}, r"'learned' or 'student' or a number in \(0, inf\)"),
+            ("MIWAE", {"scale": -1.0}, r"'learned' or 'student' or in \(0, inf\)"),
+            ("PSMVAE", {"pi": "rates"}, r"'rate' or a number in \[0, 1\]"),
+        ):
+            with pytest.raises((ValueError, TypeError), match=f"must be {words}, got"):
+                IMPUTERS[name](**wrong).fit(numbers)
+
     @pytest.mark.parametrize("name", ["PSMVAE", "NotMIWAE"])
     def test_the_mask_of_a_column_that_is_not_there(self, mixed, name):
         mask = SelfMask(["weight", "income"])

@@ -35,9 +35,14 @@ def same_bits(one, other):
 
 @pytest.mark.parametrize("name", VARIANTS)
 class TestSeed:
-    def test_the_same_seed_gives_the_same_bits(self, fitted, numbers, name):
+    def test_the_same_seed_gives_the_same_bits_and_nothing_global_is_moved(
+        self, fitted, numbers, name
+    ):
         one = results(fitted(name), numbers)
+        torch.manual_seed(1)
+        before = everywhere()
         other = results(VARIANTS[name]().fit(numbers), numbers)
+        assert everywhere() == before
         assert same_bits(one, other) == set(one)
 
     def test_other_seeds_differ(self, fitted, numbers, name):
@@ -52,21 +57,25 @@ class TestSeed:
         imputer.sample(numbers, n=2, random_state=9)
         assert same_bits(one, results(imputer, numbers)) == set(one)
 
-    def test_global_random_numbers_are_neither_used_nor_moved(self, fitted, numbers, name):
-        torch.manual_seed(1)
-        before = torch.get_rng_state(), np.random.get_state()[1].tobytes()  # noqa: NPY002
-        one = results(VARIANTS[name]().fit(numbers), numbers)
-        assert bool((torch.get_rng_state() == before[0]).all())
-        assert np.random.get_state()[1].tobytes() == before[1]  # noqa: NPY002
-        assert same_bits(one, results(fitted(name), numbers)) == set(one)
-
-    def test_nothing_is_trained_by_asking(self, numbers, name):
+    def test_nothing_is_trained_by_asking(self, fitted, numbers, name):
         """New rows, far from the training table, change no number of the fitted imputer."""
-        imputer = VARIANTS[name]().fit(numbers)
+        imputer = fitted(name)
         before, answers = fingerprint(imputer), results(imputer, numbers)
         results(imputer, 100 + 7 * numbers)
         assert fingerprint(imputer) == before
         assert same_bits(answers, results(imputer, numbers)) == set(answers)
+
+
+def everywhere():
+    """What belongs to the whole process: random numbers, and the settings of torch."""
+    return (
+        torch.get_rng_state().numpy().tobytes(),
+        np.random.get_state()[1].tobytes(),  # noqa: NPY002
+        torch.get_num_threads(),
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+    )
 
 
 def fingerprint(imputer):
@@ -79,30 +88,17 @@ def fingerprint(imputer):
 
 
 class TestRandomState:
-    def test_no_seed_draws_one(self, make, numbers):
-        one, other = (make(random_state=None).fit(numbers) for _ in range(2))
+    def test_no_seed_draws_one(self, family, numbers):
+        one, other = (family(random_state=None).fit(numbers) for _ in range(2))
         drawn = [np.stack(each.sample(numbers, n=2)) for each in (one, other)]
         assert drawn[0].tobytes() != drawn[1].tobytes()
         assert one.transform(numbers).tobytes() == one.transform(numbers).tobytes()
 
-    def test_a_random_state_moves_on(self, make, numbers):
-        imputer = make(random_state=np.random.RandomState(0))
+    def test_a_random_state_moves_on(self, family, numbers):
+        imputer = family(random_state=np.random.RandomState(0))
         one = imputer.fit(numbers).sample(numbers, n=1)[0]
         other = imputer.fit(numbers).sample(numbers, n=1)[0]
         assert one.tobytes() != other.tobytes()
-
-    def test_torch_is_left_as_it_was(self, make, numbers):
-        def state():
-            return (
-                torch.get_num_threads(),
-                torch.get_default_dtype(),
-                torch.is_grad_enabled(),
-                torch.are_deterministic_algorithms_enabled(),
-            )
-
-        before = state()
-        results(make().fit(numbers), numbers)
-        assert state() == before
 
 
 def check_rows_one_by_one(imputer, table, tolerance):

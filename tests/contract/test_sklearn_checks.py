@@ -5,11 +5,15 @@ from sklearn.utils import estimator_checks as sk
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from contract.registry import DEEP_ONES, IMPUTERS
+from psmvae import Network
+
+# The checks are about the contract: what is learned does not matter.
+LITTLE = {"max_epochs": 1, "held_out": 0.0, "network": Network(width=8, linear=False)}
 
 
 def estimator(name):
-    """What is checked: the checks are about the contract, so one epoch is enough."""
-    return IMPUTERS[name](**({"max_epochs": 1} if name in DEEP_ONES else {}))
+    """What is checked."""
+    return IMPUTERS[name](**(LITTLE if name in DEEP_ONES else {}))
 
 
 # Every check that fails on purpose, and why; the same for all imputers, which share what is checked
@@ -35,7 +39,8 @@ def test_estimator(estimator, check):
     check(estimator)
 
 
-# What scikit-learn asks of its own transformers beside the public list.
+# What scikit-learn asks of its own transformers beside the public list: how a table goes out, which
+# is the same for all imputers.
 MORE = [
     sk.check_dataframe_column_names_consistency,
     sk.check_transformer_get_feature_names_out,
@@ -53,7 +58,7 @@ MORE = [
 @pytest.mark.filterwarnings("ignore:X has feature names, but")
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("check", MORE, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", IMPUTERS)
+@pytest.mark.parametrize("name", ["PSMVAE", "MICE"])
 def test_transformer(name, check, request):
     if check.__name__ in EXPECTED_FAILED_CHECKS:
         reason = EXPECTED_FAILED_CHECKS[check.__name__]

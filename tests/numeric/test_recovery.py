@@ -61,10 +61,8 @@ def test_self_masking_moves_the_mean_towards_the_truth():
 def test_a_missing_at_random_mask_leaves_self_masking_unshifted():
     """Also where residuals are skewed, which a selection model takes for selection."""
     table, truth, holes = curved(800, seed=2)
-    biases = []
-    # one fit scatters by 0.1 to 0.3, also with no mask model at all
-    for seed in range(3):
-        imputer = PSMVAEImputer("self", n_sets=1, max_epochs=5, random_state=seed).fit(table)
-        error = (imputer.transform(table) - truth) * holes
-        biases.append(error.sum(0) / holes.sum(0) / truth.std(0))
-    assert np.abs(np.mean(biases, axis=0)).max() < 0.2
+    # one member scatters by 0.1 to 0.3, also with no mask model at all
+    imputer = PSMVAEImputer("self", n_sets=1, n_members=3, max_epochs=5, random_state=0).fit(table)
+    error = (imputer.transform(table) - truth) * holes
+    bias = error.sum(0) / holes.sum(0) / truth.std(0)
+    assert np.abs(bias).max() < 0.2

@@ -13,6 +13,7 @@ import typer
 
 from psmvae._version import __version__
 from psmvae.cli import options as o
+from psmvae.cli.benchmark import benchmark
 from psmvae.cli.expand import expanded
 from psmvae.cli.simulate import SimulateOptions, put_holes
 from psmvae.cli.source import ModelSource
@@ -37,6 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(benchmark)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -75,6 +75,15 @@ def has_parameter(method: Method, name: str) -> bool:
     return name in inspect.signature(imputer_class(method)).parameters
 
 
+def set_for_draws(imputer: Imputer) -> None:
+    """Have an imputer that is not yet fitted learn what draws of the posterior need.
+
+    A MICE that chains its best guesses knows no uncertainty but the noise of the last round.
+    """
+    if has_parameter(method_of(imputer), "sample_posterior"):
+        imputer.set_params(sample_posterior=True)
+
+
 def check_options(method: Method, options: Iterable[str], *, where: str) -> None:
     """Refuse options that a method has no parameter for; ``where`` says whose method it is."""
     # what cannot be refused is not looked up: psmvae, the default, takes every option

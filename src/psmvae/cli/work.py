@@ -12,7 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from psmvae.cli.methods import check_has_sets, check_options, has_parameter, method_of
+from psmvae.cli.methods import (
+    check_has_sets,
+    check_options,
+    has_parameter,
+    method_of,
+    set_for_draws,
+)
 from psmvae.cli.paths import check_input, check_model_output, check_table_output
 from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
@@ -47,7 +53,7 @@ def impute(
         )
         raise UsageError(message)
 
-    imputer = _fitted(table, source, terminal)
+    imputer = _fitted(table, source, terminal, draws=multiple is not None)
     with terminal.working("Imputing"):
         if multiple is None:
             filled = [imputer.transform(table)]
@@ -122,12 +128,14 @@ def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> 
         check_input(path)
 
 
-def _fitted(table: Any, source: ModelSource, terminal: Terminal) -> Any:
+def _fitted(table: Any, source: ModelSource, terminal: Terminal, *, draws: bool = False) -> Any:
     """The imputer from the model file, or fitted to the table (and saved if asked)."""
     if source.files.model is not None:
         return _loaded(source.files.model, source.run)
     source.options.check_columns(table.column_names)
     imputer = source.options.imputer(source.run)
+    if draws:
+        set_for_draws(imputer)
     if has_parameter(source.options.chosen(), "max_epochs"):
         with terminal.training() as callback:
             imputer.fit(table, callback=callback)

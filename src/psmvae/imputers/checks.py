@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,17 +29,20 @@ def number(
     *,
     open_low: bool = False,
     open_high: bool = False,
-) -> float:
-    """A number between ``low`` and ``high``."""
+    words: Sequence[str] = (),
+) -> None:
+    """A number between ``low`` and ``high``, or one of a few words."""
+    if isinstance(value, str) and value in words:
+        return
     open_high = open_high or high == float("inf")
     where = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+    or_word = "".join(f"{word!r} or " for word in words)
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number in {where}, got {value!r}.")
+        raise TypeError(f"{name} must be {or_word}a number in {where}, got {value!r}.")
     x = float(value)
     inside = (low < x if open_low else low <= x) and (x < high if open_high else x <= high)
     if not inside:
-        raise ValueError(f"{name} must be in {where}, got {value!r}.")
-    return x
+        raise ValueError(f"{name} must be {or_word}in {where}, got {value!r}.")
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:

@@ -122,8 +122,7 @@ class LatentImputer(DeepImputer):
                 checks.whole_number(name, value, low=1)
         if self.enough_draws is not None:
             checks.number("enough_draws", self.enough_draws, 1.0)
-        if not isinstance(self.scale, str) or self.scale not in ("learned", "student"):
-            checks.number("scale", self.scale, 0.0, open_low=True)
+        checks.number("scale", self.scale, 0.0, open_low=True, words=("learned", "student"))
         checks.yes_or_no("weight_observed", self.weight_observed)
         beta = getattr(self, "beta", 1.0)
         checks.number("beta", beta, 0.0, open_low=True)

@@ -26,7 +26,29 @@ MASKS: dict[str, MaskModel] = {
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class MIWAEImputer(LatentImputer):
+class WeightedImputer(LatentImputer):
+    """What MIWAE and not-MIWAE share: the importance-weighted bound.
+
+    Parameters
+    ----------
+    n_train_draws : int, default=20
+        K of the bound while training; `n_draws` is K at imputation.
+    """
+
+    n_train_draws: int = 20
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.whole_number("n_train_draws", self.n_train_draws, low=1)
+
+    def _training(self, n_rows: int) -> Training:
+        return dataclasses.replace(
+            super()._training(n_rows), objective="iwae", n_draws=int(self.n_train_draws)
+        )
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class MIWAEImputer(WeightedImputer):
     """Fill in missing values with MIWAE, an importance-weighted autoencoder.
 
     One Gaussian latent, p(x|z), trained on the bound with K = `n_train_draws` importance draws
@@ -34,13 +56,11 @@ class MIWAEImputer(LatentImputer):
 
     Parameters
     ----------
-    n_train_draws : int, default=20
-        K of the bound while training; `n_draws` is K at imputation.
     scale : float, "learned" or "student", default="learned"
         "student" is the likelihood of MIWAE's authors, "learned" a Normal with a scale for each
         column.
     **parameters
-        Those of `LatentImputer` and `DeepImputer`.
+        Those of `WeightedImputer` (n_train_draws), `LatentImputer` and `DeepImputer`.
 
     Examples
     --------
@@ -54,8 +74,6 @@ class MIWAEImputer(LatentImputer):
     False
     """
 
-    n_train_draws: int = 20
-
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
         """An imputer with the paper's hyperparameters, some of them overridden.
@@ -68,21 +86,12 @@ class MIWAEImputer(LatentImputer):
         own = {"n_draws": 10_000, "n_train_draws": 50, "scale": "student", "network": TWO_LAYERS}
         return cls(**(PAPER | own | overrides))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.whole_number("n_train_draws", self.n_train_draws, low=1)
-
     def _settings(self, n_rows: int, n_columns: int) -> Settings:
         return Settings(**self._shared_settings(n_rows, n_columns))
 
-    def _training(self, n_rows: int) -> Training:
-        return dataclasses.replace(
-            super()._training(n_rows), objective="iwae", n_draws=int(self.n_train_draws)
-        )
-
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class NotMIWAEImputer(LatentImputer):
+class NotMIWAEImputer(WeightedImputer):
     """Fill in missing values with not-MIWAE: MIWAE and a model of the mask, p(m|x).
 
     A selection model (Ipsen, Mattei and Frellsen 2021): missing values are drawn while training, so
@@ -95,12 +104,10 @@ class NotMIWAEImputer(LatentImputer):
         "self-low": the same, when it is known that high (low) values go missing; "linear": m_j on
         all of x; "network": a small network of all of x; or a mask model of your own, such as
         `SelfMask` with options.
-    n_train_draws : int, default=20
-        K of the bound while training; `n_draws` is K at imputation.
     n_latent : int or "auto", default="auto"
         Dimension of z; "auto" is one less than the number of columns, as its authors use.
     **parameters
-        Those of `LatentImputer` and `DeepImputer`.
+        Those of `WeightedImputer` (n_train_draws), `LatentImputer` and `DeepImputer`.
 
     Examples
     --------
@@ -115,7 +122,6 @@ class NotMIWAEImputer(LatentImputer):
     """
 
     mask_model: str | MaskModel = field(default="self", kw_only=False)
-    n_train_draws: int = 20
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -136,7 +142,6 @@ class NotMIWAEImputer(LatentImputer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole_number("n_train_draws", self.n_train_draws, low=1)
         self._mask()
 
     def _mask(self) -> MaskModel:
@@ -160,8 +165,3 @@ class NotMIWAEImputer(LatentImputer):
         if self.n_latent == "auto":
             own["n_latent"] = max(1, n_columns - 1)
         return Settings(**(self._shared_settings(n_rows, n_columns) | own))
-
-    def _training(self, n_rows: int) -> Training:
-        return dataclasses.replace(
-            super()._training(n_rows), objective="iwae", n_draws=int(self.n_train_draws)
-        )

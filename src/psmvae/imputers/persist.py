@@ -129,7 +129,6 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
         raise ValueError(
             f"{str(path)!r} is not a psmvae model, or is cut short: {error}."
         ) from error
-    where = checks.torch_device(device)
     try:
         imputer = _restore(document, state)
     except (
@@ -143,6 +142,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
         raise ValueError(
             f"{str(path)!r} is a psmvae model whose contents do not fit together: {error}."
         ) from error
+    where = checks.torch_device(device)
     if hasattr(imputer, "model_"):
         imputer.device = device
         imputer.model_.to(where)
@@ -199,6 +199,8 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
 
 
 def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Imputer:
+    if document["class"] not in IMPUTERS:
+        raise ValueError(f"no imputer is called {document['class']!r}")
     parameters = {name: _from_json(value) for name, value in document["parameters"].items()}
     imputer = IMPUTERS[document["class"]](**parameters)
     imputer._check_parameters()

@@ -107,8 +107,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.pi, str) or self.pi != "rate":
-            checks.number("pi", self.pi, 0.0, 1.0)
+        checks.number("pi", self.pi, 0.0, 1.0, words=("rate",))
         if isinstance(self.mask_model, type):
             raise TypeError(
                 f"mask_model must be an object and not a class: {self.mask_model.__name__}(...)."

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from psmvae.nn.noise import Noise
+from psmvae.training.adam import Adam
 from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, held_out_error
 from psmvae.training.recipe import Recipe
 from psmvae.training.settings import Training
@@ -128,8 +129,10 @@ def train(
         return error
 
     def stepper(learning_rate: float, columns: Tensor | None) -> Stepper:
-        on_gpu = x.device.type == "cuda"
-        adam = torch.optim.Adam([weights.now], lr=learning_rate, fused=True, capturable=on_gpu)
+        adam: Adam | torch.optim.Adam = Adam(weights.now, learning_rate)
+        if x.device.type == "cuda":
+            # in a graph only what PyTorch itself has tried there
+            adam = torch.optim.Adam([weights.now], lr=learning_rate, fused=True, capturable=True)
 
         def step(rows: Tensor) -> None:
             loss = recipe.loss(table.batch(rows, settings.hide, noise), noise)

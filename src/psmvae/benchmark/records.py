@@ -1,0 +1,189 @@
+"""What was measured, one line of JSON a cell, in a file that a killed run leaves whole.
+
+A record is an object with
+
+- ``key`` and ``cell``: which `Cell`;
+- ``metrics``: what was measured, by name; empty where it failed;
+- ``error``: None, or the exception as "ValueError: ...";
+- ``seconds``: of ``fit`` (the cell's share of what was trained together) and ``impute``;
+- ``stacked``: how many models were trained together in one program;
+- ``peak_memory_mib``: of the GPU in this fit, on a CPU of the process so far;
+- ``device``, ``versions``, ``settings`` (the imputer's parameters) and ``finished`` (UTC).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import TracebackType
+    from typing import Self
+
+    Record = dict[str, Any]
+
+FILE = "records.jsonl"
+_NAMES = (FILE, f"{FILE}.gz")
+
+
+class RecordError(ValueError):
+    """Records cannot be read; the message names the file and the line.
+
+    Examples
+    --------
+    >>> issubclass(RecordError, ValueError)
+    True
+    """
+
+
+def load_records(folder: str | os.PathLike[str]) -> list[Record]:
+    """Read the records of a folder, or of a file; of two with one key the later counts.
+
+    Parameters
+    ----------
+    folder : path
+        A folder with ``records.jsonl`` or ``records.jsonl.gz`` (or both: the plain one is the
+        later), or such a file.
+
+    Returns
+    -------
+    list of dict
+        In the order in which the cells were first written. A last line that was cut short is left
+        out.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there are no records.
+    RecordError
+        If a line is no record.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with Writer(folder) as writer:
+    ...     writer.append({"key": "a", "metrics": {"rmse": 0.1}})
+    ...     writer.append({"key": "a", "metrics": {"rmse": 0.2}})
+    >>> load_records(folder)
+    [{'key': 'a', 'metrics': {'rmse': 0.2}}]
+    """
+    path = Path(folder)
+    paths = [path] if path.is_file() else [path / name for name in reversed(_NAMES)]
+    found = [path for path in paths if path.is_file()]
+    if not found:
+        raise FileNotFoundError(f"{path}: there are no records; expected a file {FILE} in it")
+    latest: dict[str, Record] = {}
+    for file in found:
+        for record in _read(file):
+            latest[record["key"]] = record
+    return list(latest.values())
+
+
+def done(records: Iterable[Record], *, failed: bool = True) -> set[str]:
+    """Return the keys of the cells that have a record; without those that failed if so told.
+
+    Examples
+    --------
+    >>> records = [{"key": "a", "error": None}, {"key": "b", "error": "ValueError: no"}]
+    >>> sorted(done(records)), sorted(done(records, failed=False))
+    (['a', 'b'], ['a'])
+    """
+    return {record["key"] for record in records if failed or not record.get("error")}
+
+
+class Writer:
+    r"""Appends records to the file of a folder, each a whole line that is on the disk at once.
+
+    Parameters
+    ----------
+    folder : path
+        Where ``records.jsonl`` is or will be; it is made if it is not there. A last line that a
+        killed run cut short is removed.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be made or written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with Writer(folder) as writer:
+    ...     writer.append({"key": "a"})
+    >>> (Path(folder) / "records.jsonl").read_text()
+    '{"key": "a"}\n'
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder) / FILE
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        _repair(self.path)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def append(self, record: Record) -> None:
+        """Write one record.
+
+        Raises
+        ------
+        ValueError
+            If it holds no key, or what JSON has no word for; nothing is written then.
+        """
+        if not isinstance(record.get("key"), str):
+            raise ValueError(f"a record needs a key, got {record!r}")
+        line = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
+        rest = memoryview(line.encode())
+        # one call as a rule: a signal cannot come between the parts of a line
+        while rest:
+            rest = rest[os.write(self._file, rest) :]
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _read(path: Path) -> list[Record]:
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise RecordError(f"{path}: not a whole gzip file: {error}") from error
+    lines = data.split(b"\n")
+    # what follows the last newline is empty, or a line that was cut short
+    return [_parse(path, number, line) for number, line in enumerate(lines[:-1], 1) if line.strip()]
+
+
+def _parse(path: Path, number: int, line: bytes) -> Record:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise RecordError(f"{path}, line {number}: not JSON: {error}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("key"), str):
+        raise RecordError(f"{path}, line {number}: expected a record with a key")
+    return record
+
+
+def _repair(path: Path) -> None:
+    """Cut off what follows the last newline."""
+    if not path.is_file():
+        return
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        os.truncate(path, whole)

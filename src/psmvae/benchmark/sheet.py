@@ -1,0 +1,178 @@
+"""A table that is ready to be shown, and the four ways to write it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["FORMATS", "MISSING", "Sheet", "decimals"]
+
+MISSING = "–"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of texts.
+
+    Parameters
+    ----------
+    title : str
+        What it shows.
+    head : sequence of str
+        The names of its columns; the first is that of the rows' names.
+    body : sequence of sequences of str
+        Its rows.
+    bold : set of (int, int)
+        Row and column, as in `body`, of what is the best of its column.
+    notes : sequence of str
+        Sentences to stand below it.
+    facts : sequence of dict
+        The same figures as one line each, unrounded: what is written as CSV. `body` if empty.
+    mark : str, default="the best of its column"
+        What `bold` says.
+
+    Examples
+    --------
+    >>> sheet = Sheet("Errors", ["method", "wine"], [["mean", ".17"], ["MICE", ".09"]], {(1, 1)})
+    >>> print(sheet.write("md"))
+    **Errors**
+    <BLANKLINE>
+    | method | wine |
+    | --- | ---: |
+    | mean | .17 |
+    | MICE | **.09** |
+    """
+
+    title: str
+    head: Sequence[str]
+    body: Sequence[Sequence[str]]
+    bold: frozenset[tuple[int, int]] | set[tuple[int, int]] = frozenset()
+    notes: Sequence[str] = ()
+    facts: Sequence[Mapping[str, Any]] = ()
+    mark: str = "the best of its column"
+
+    def write(self, how: str) -> str:
+        """Return the table as ``"text"``, ``"md"``, ``"csv"`` or ``"tex"``, with no last newline.
+
+        Raises
+        ------
+        ValueError
+            If the format is another one.
+        """
+        if how not in FORMATS:
+            message = f"how must be one of {', '.join(FORMATS)}, got {how!r}"
+            raise ValueError(message)
+        return FORMATS[how](self)
+
+
+def decimals(value: float | None, *, digits: int = 4, sign: bool = False) -> str:
+    """Digits after the point, and no zero before it, as the paper prints them.
+
+    Examples
+    --------
+    >>> decimals(0.07384), decimals(-0.5, digits=2), decimals(0.02, sign=True), decimals(None)
+    ('.0738', '-.50', '+.0200', '–')
+    """
+    if value is None:
+        return MISSING
+    text = f"{value:{'+' if sign else ''}.{digits}f}"
+    return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
+
+
+def _text(sheet: Sheet) -> str:
+    starred = {j for _, j in sheet.bold}
+
+    def marked(row: Sequence[str], i: int = -1) -> list[str]:
+        # room for the star also where there is none, so that the digits stay below each other
+        ends = [" *" if (i, j) in sheet.bold else "  " for j in range(len(row))]
+        return [text + ends[j] if j in starred else text for j, text in enumerate(row)]
+
+    rows = [marked(sheet.head), *(marked(row, i) for i, row in enumerate(sheet.body))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            text.rjust(width) if j else text.ljust(width)
+            for j, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    lines.insert(1, "-" * max(map(len, lines)))
+    notes = [f"* {sheet.mark}"] if sheet.bold else []
+    notes += sheet.notes
+    return "\n".join([sheet.title, "", *lines, *([""] if notes else []), *notes])
+
+
+def _markdown(sheet: Sheet) -> str:
+    def line(row: Sequence[str]) -> str:
+        return "| " + " | ".join(text.replace("|", "\\|") for text in row) + " |"
+
+    lines = [line(sheet.head), "| --- |" + " ---: |" * (len(sheet.head) - 1)]
+    for i, row in enumerate(sheet.body):
+        marked = [f"**{text}**" if (i, j) in sheet.bold else text for j, text in enumerate(row)]
+        lines.append(line(marked))
+    parts = ([f"**{sheet.title}**"] if sheet.title else []) + ["\n".join(lines), *sheet.notes]
+    return "\n\n".join(parts)
+
+
+def _csv(sheet: Sheet) -> str:
+    written = io.StringIO()
+    if sheet.facts:
+        writer = csv.DictWriter(written, list(sheet.facts[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sheet.facts)
+    else:
+        plain = csv.writer(written, lineterminator="\n")
+        plain.writerow(sheet.head)
+        plain.writerows(sheet.body)
+    return written.getvalue().removesuffix("\n")
+
+
+_TEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "±": r"$\pm$",
+    "–": "--",
+    "π": r"$\pi$",
+    "→": r"$\to$",
+    "−": "$-$",
+}
+
+
+def _tex(sheet: Sheet) -> str:
+    def cell(text: str, *, bold: bool = False) -> str:
+        escaped = "".join(_TEX.get(character, character) for character in text)
+        return rf"\textbf{{{escaped}}}" if bold else escaped
+
+    def line(row: Sequence[str], i: int = -1) -> str:
+        cells = (cell(text, bold=(i, j) in sheet.bold) for j, text in enumerate(row))
+        return " & ".join(cells) + r" \\"
+
+    rows = [line(row, i) for i, row in enumerate(sheet.body)]
+    lines = [
+        r"% needs \usepackage{booktabs}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{cell(' '.join([sheet.title, *sheet.notes]))}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}",
+        r"\toprule",
+        line(sheet.head),
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines)
+
+
+FORMATS: dict[str, Callable[[Sheet], str]] = {
+    "text": _text,
+    "md": _markdown,
+    "csv": _csv,
+    "tex": _tex,
+}

@@ -1,0 +1,182 @@
+"""Sentences about a set of records, computed: how they were made, and what they show."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from psmvae.benchmark.compare import order_agreement, paired, probability, ranks, verdicts
+from psmvae.benchmark.grid import Row, label_of
+from psmvae.benchmark.methods import METHODS
+from psmvae.benchmark.sheet import MISSING, Sheet, decimals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from psmvae.benchmark.compare import Verdict
+    from psmvae.benchmark.grid import Column, Grid, Record
+    from psmvae.benchmark.paper import Figure, PaperKey
+
+__all__ = ["AGAINST", "DEFAULT", "agreement", "made_with", "mnar_sheet", "mnar_wins", "places"]
+
+DEFAULT = "psmvae"
+# What the default is compared with in pairs.
+AGAINST = ("missforest", "mice", "psmvae-b-10000")
+
+
+def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
+    """Say how records were made: how many, when, on what, with which versions, in what time.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        The records that are shown.
+    n_other : int
+        How many more there are.
+    """
+    failed = sum(bool(record.get("error")) for record in records)
+    told = [f"{len(records):,} records, {failed:,} of them failures."]
+    if n_other:
+        told[0] += f" {n_other:,} more belong to no experiment in full size and are left out."
+    days = sorted(str(record["finished"])[:10] for record in records if record.get("finished"))
+    if days:
+        span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
+        told.append(f"Finished {span}.")
+    devices: dict[str, list[Record]] = {}
+    for record in records:
+        devices.setdefault(str(record.get("device") or "unknown"), []).append(record)
+    for device, own in sorted(devices.items()):
+        told.append(f"{device}: {len(own):,} cells, {_seconds(own):,.0f} s.")
+    on_gpu = [record for device, own in devices.items() if _is_gpu(device) for record in own]
+    told.append(
+        f"GPU time in total: {_seconds(on_gpu):,.0f} s; what was trained together is shared out."
+    )
+    versions: dict[str, dict[str, None]] = {}
+    for record in records:
+        for name, version in (record.get("versions") or {}).items():
+            versions.setdefault(name, {})[str(version)] = None
+    if versions:
+        listed = (f"{name} {' and '.join(found)}" for name, found in versions.items())
+        told.append(f"Versions: {', '.join(listed)}.")
+    return told
+
+
+def _seconds(records: Iterable[Record]) -> float:
+    """What all took; a training that serves several cells, K = 1 and K = 10,000, counts once."""
+    fits: dict[str, float] = {}
+    total = 0.0
+    for record in records:
+        seconds = record.get("seconds") or {}
+        total += float(seconds.get("impute") or 0.0)
+        fits[_training(record["cell"])] = float(seconds.get("fit") or 0.0)
+    return total + sum(fits.values())
+
+
+def _training(cell: Mapping[str, Any]) -> str:
+    method, settings = cell["method"], cell.get("settings") or {}
+    fit = METHODS[method].fit if method in METHODS else method
+    settings = {name: value for name, value in settings.items() if name != "n_draws"}
+    return json.dumps({**cell, "method": fit, "settings": settings}, sort_keys=True)
+
+
+def _is_gpu(device: str) -> bool:
+    return not device.lower().startswith(("cpu", "unknown"))
+
+
+def agreement(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[str]:
+    """Say how many means of a table agree with the paper's, and in which order the rows come."""
+    judged = verdicts(grid, paper)
+    if not judged:
+        return ["There are no complete means to compare with the paper's yet."]
+    if grid.metric.best == "high":
+        return [_counted("All cells", judged)]
+    told = []
+    exact = [verdict for verdict in judged if verdict.column.mechanism == "mcar"]
+    if exact:
+        told.append(_counted("MCAR", exact))
+    mnar = [column for column in grid.columns if column.mechanism != "mcar"]
+    orders = {column: order_agreement(grid, paper, column) for column in mnar}
+    known = [
+        f"{column.dataset} {decimals(value, digits=2)}"
+        for column, value in orders.items()
+        if value is not None
+    ]
+    if known:
+        told.append(
+            "MNAR: which columns the paper drew is not known, so its figures cannot be met to the "
+            "digit. Rank correlation of its rows with ours: " + ", ".join(known) + "."
+        )
+    return told
+
+
+def _counted(what: str, judged: Sequence[Verdict]) -> str:
+    said = [verdict.verdict for verdict in judged]
+    return (
+        f"{what}: {said.count('agrees')} of {len(said)} means agree with the paper's; "
+        f"{said.count('lower')} are lower, {said.count('higher')} higher."
+    )
+
+
+def places(grid: Grid) -> str:
+    """Say who is ranked best, and where the default stands."""
+    ranked = [rank for rank in ranks(grid) if rank.mean_rank is not None]
+    if not ranked:
+        return "There are too few records to rank any row."
+    names = grid.row_names()
+    first = "; ".join(f"{names[rank.row]} {rank.mean_rank:.2f}" for rank in ranked[:3])
+    told = f"Mean ranks over the {len(grid.columns)} cells, of {len(ranked)} rows: {first}."
+    mine = [(place, rank) for place, rank in enumerate(ranked, 1) if rank.row.method == DEFAULT]
+    for place, rank in mine:
+        told += (
+            f" {names[rank.row]} is {place} of {len(ranked)} ({rank.mean_rank:.2f}) and has the "
+            f"best mean on {rank.best_columns} of {len(grid.columns)} cells."
+        )
+    return told
+
+
+def mnar_wins(grid: Grid) -> list[str]:
+    """Say how often the default has the lower error, on the MNAR cells of a grid."""
+    part = grid.only(_mnar(grid))
+    told = []
+    for method in AGAINST:
+        pairs = [pair for pair in paired(part, Row(DEFAULT), Row(method)) if pair.n]
+        if pairs:
+            lower = sum((pair.difference or 0.0) < 0 for pair in pairs)
+            told.append(
+                f"{label_of(DEFAULT)} against {label_of(method)}, MNAR: lower error on "
+                f"{sum(pair.wins for pair in pairs)} of {sum(pair.n for pair in pairs)} seeds, "
+                f"lower mean on {lower} of {len(pairs)} cells."
+            )
+    return told
+
+
+def mnar_sheet(grid: Grid) -> Sheet:
+    """Make the table of the default against others, paired by seed, on the MNAR cells."""
+    part = grid.only(_mnar(grid))
+    names = part.column_names()
+    found = {method: paired(part, Row(DEFAULT), Row(method)) for method in AGAINST}
+    body = []
+    for k, column in enumerate(part.columns):
+        texts = []
+        for pairs in found.values():
+            pair = pairs[k]
+            equal = f", {pair.ties} equal" if pair.ties else ""
+            wins = f"{pair.wins} of {pair.n}{equal}"
+            p_value = probability(pair.p_value)
+            difference = decimals(pair.difference, sign=True)
+            texts.append(f"{difference} ({wins}; {p_value})" if pair.n else MISSING)
+        body.append([names[column], *texts])
+    totals = [
+        f"{sum(p.wins for p in pairs)} of {sum(p.n for p in pairs)}" for pairs in found.values()
+    ]
+    body.append(["all wins", *totals])
+    note = (
+        f"RMSE of {label_of(DEFAULT)} less that of the other, mean over the seeds both have: below "
+        "zero the default is better. In brackets its wins, and p of a two-sided paired t test, "
+        "not corrected for the number of cells."
+    )
+    return Sheet("", ["on", *map(label_of, AGAINST)], body, notes=[note])
+
+
+def _mnar(grid: Grid) -> list[Column]:
+    return [column for column in grid.columns if column.mechanism == "mnar"]

@@ -1,0 +1,341 @@
+"""``psmvae benchmark``: the paper's experiments, run, shown, compared and written down.
+
+Like the other commands, these import what is slow to load only when they run.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from psmvae.cli import results as r
+from psmvae.cli.expand import expanded
+from psmvae.cli.options import Device, Force, Quiet
+from psmvae.cli.running import Running
+from psmvae.cli.terminal import Terminal, UsageError
+
+if TYPE_CHECKING:
+    from psmvae.benchmark.experiment import Experiment
+
+benchmark = typer.Typer(
+    name="benchmark",
+    help="Run the paper's experiments and compare the results with the paper's.",
+    invoke_without_command=True,
+)
+
+PAPER = "paper"
+# A page that was written by this command begins so, and may be replaced.
+_FIRST_LINE = "# Results"
+
+
+def _names(given: list[str] | None) -> list[str] | None:
+    """Names from an option that is repeated, or holds several separated by commas."""
+    if given is None:
+        return None
+    return [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    """Seeds from a text such as 0-4 or 0,2,7."""
+    if text is None:
+        return None
+    seeds: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            message = f"--seeds must be of the form 0-4 or 0,2,7, got {text!r}"
+            raise UsageError(message)
+        seeds += range(int(match[1]), int(match[2] or match[1]) + 1)
+    return seeds
+
+
+ExperimentName = Annotated[
+    str, typer.Argument(metavar="EXPERIMENT", help="A name from `psmvae benchmark list`.")
+]
+Folder = Annotated[Path, typer.Option("--from", metavar="FOLDER", help="Where the records are.")]
+FormatOption = Annotated[r.Format, typer.Option("--format", help="How to write the table.")]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        show_default=False,
+        help="What to show: rmse, accuracy, bias, crps, coverage, width, fit, impute and others.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Which part of an experiment."""
+
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="The small version: shipped data, two seeds, few epochs."),
+    ] = False
+    seeds: Annotated[
+        str | None,
+        typer.Option("--seeds", metavar="0-4", show_default=False, help="These seeds."),
+    ] = None
+    datasets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--datasets",
+            metavar="NAMES",
+            show_default=False,
+            help="These data sets (repeatable, or with commas).",
+        ),
+    ] = None
+    methods: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--methods",
+            metavar="NAMES",
+            show_default=False,
+            help="These methods (repeatable, or with commas).",
+        ),
+    ] = None
+
+    def of(self, name: str) -> Experiment:
+        """The experiment of that name, as far as it is asked for."""
+        from psmvae.benchmark import find_experiment
+
+        try:
+            whole = find_experiment(name)
+            whole = whole.quick() if self.quick else whole
+            seeds, datasets = _numbers(self.seeds), _names(self.datasets)
+            return whole.only(seeds, datasets, _names(self.methods))
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
+@benchmark.callback()
+def about(context: typer.Context) -> None:
+    """Run the paper's experiments and compare the results with the paper's."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@benchmark.command("list")
+def show_list() -> None:
+    """List the experiments and the methods.
+
+    psmvae benchmark list
+    """
+    from psmvae.benchmark import EXPERIMENTS, METHODS
+
+    width = max(map(len, [*EXPERIMENTS, *METHODS])) + 2
+    lines = ["Experiments", ""]
+    for name, one in EXPERIMENTS.items():
+        lines.append(f"{name:{width}}{one.title}")
+        about = f"{one.source}; {', '.join(one.datasets)}; {len(one.cells()):,} cells"
+        lines.append(" " * width + about)
+    lines += ["", "Methods", ""]
+    lines += [f"{name:{width}}{method.label}" for name, method in METHODS.items()]
+    typer.echo("\n".join(lines))
+
+
+@benchmark.command()
+@expanded
+def run(
+    experiment: ExperimentName,
+    part: Part,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FOLDER",
+            help="Where records go; what is there already is not run again.",
+        ),
+    ] = Path("results"),
+    data_home: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-home",
+            metavar="FOLDER",
+            show_default=False,
+            help="Where the data are; by default PSMVAE_DATA_HOME or the user's cache.",
+        ),
+    ] = None,
+    device: Device = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="Processes on the CPU; by default one a core.",
+        ),
+    ] = None,
+    processes: Annotated[
+        int, typer.Option("--processes", metavar="N", min=1, help="Processes that share the GPU.")
+    ] = 1,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Run the cells again that failed.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment; what is done already is skipped.
+
+    psmvae benchmark run rmse20 --quick
+    """
+    asked = part.of(experiment)
+    terminal = Terminal(quiet=quiet)
+    from psmvae.benchmark.runner import run as run_experiment
+
+    running = Running(terminal, quiet=quiet)
+    try:
+        with running:
+            records = run_experiment(
+                asked,
+                out,
+                data_home=data_home,
+                device=device,
+                workers=workers,
+                processes=processes,
+                retry=retry,
+                progress=running.show,
+            )
+    except (ValueError, FileNotFoundError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
+    terminal.say(running.summary())
+    terminal.say(f"records in {out}; psmvae benchmark show {experiment}{_again(part)} --from {out}")
+    failed = [record for record in records if record.get("error")]
+    if failed:
+        message = f"{len(failed)} of {len(records)} cells failed; --retry runs them again; the "
+        raise RuntimeError(message + f"first: {failed[0]['error']}")
+
+
+@benchmark.command()
+@expanded
+def show(
+    experiment: ExperimentName,
+    part: Part,
+    folder: Folder = Path("results"),
+    metric: MetricOption = None,
+    form: FormatOption = r.Format.TEXT,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            "--figure", metavar="FILE.png", show_default=False, help="Draw the figure here."
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Show the table of an experiment, or draw its figure.
+
+    psmvae benchmark show rmse20
+    """
+    asked = part.of(experiment)
+    records = r.records_in(folder)
+    from psmvae.benchmark.figures import draw, has_figure
+    from psmvae.benchmark.tables import parts
+    from psmvae.benchmark.tables import show as sheet_of
+
+    grid = r.grid_of(asked, records, folder, metric)
+    if figure is None:
+        r.print_sheets([sheet_of(one, title) for title, one in parts(grid, asked.title)], form)
+        return
+    if not has_figure(asked):
+        message = f"--figure: {experiment} has a table and no figure"
+        raise UsageError(message)
+    r.check_file(figure, ".png", "--figure", force=force)
+    try:
+        lacking = draw(asked, records, figure)
+    except ValueError as error:
+        raise UsageError(f"--figure: {error}") from error
+    terminal = Terminal()
+    for line in [*lacking, f"wrote {figure}"]:
+        terminal.say(line)
+
+
+@benchmark.command()
+@expanded
+def compare(
+    experiment: ExperimentName,
+    part: Part,
+    folder: Folder = Path("results"),
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="paper|FOLDER",
+            show_default=False,
+            help="The paper (default), or the folder of other records.",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="METHOD",
+            show_default=False,
+            help="Compare every method with this one, paired by seed, and rank all.",
+        ),
+    ] = None,
+    metric: MetricOption = None,
+    form: FormatOption = r.Format.TEXT,
+) -> None:
+    """Compare results with the paper's, with others, or methods with each other.
+
+    psmvae benchmark compare rmse20 --to paper
+    """
+    if to is not None and against is not None:
+        message = "--to and --against: give one of them"
+        raise UsageError(message)
+    asked = part.of(experiment)
+    grid = r.grid_of(asked, r.records_in(folder), folder, metric)
+    from psmvae.benchmark import compare as c
+    from psmvae.benchmark.tables import parts
+
+    title = asked.title
+    if against is not None:
+        row = r.row_of(grid, against)
+        others = [one for one in grid.rows if one != row]
+        sheets = [c.paired_sheet(grid, others, row, f"{title}: against {against}")]
+        sheets += [] if form is r.Format.CSV else [c.rank_sheet(grid, f"{title}: ranks")]
+    elif to is None or to == PAPER:
+        figures = r.paper_of(asked, grid)
+        sheets = [c.beside_paper(one, figures, name) for name, one in parts(grid, title)]
+    else:
+        other = r.grid_of(asked, r.records_in(Path(to)), Path(to), metric)
+        sheets = [c.beside_other(one, other, name, f"of {to}") for name, one in parts(grid, title)]
+    r.print_sheets(sheets, form)
+
+
+@benchmark.command()
+def page(
+    folder: Folder = Path("results"),
+    to: Annotated[
+        Path, typer.Option("--to", metavar="FILE.md", help="The page; figures go beside it.")
+    ] = Path("docs/results.md"),
+    force: Force = False,
+) -> None:
+    """Write every table and figure there are records of on one page, beside the paper's.
+
+    psmvae benchmark page --to results.md
+    """
+    records = r.records_in(folder)
+    ours = to.is_file() and to.read_text(encoding="utf-8", errors="replace").startswith(_FIRST_LINE)
+    r.check_file(to, ".md", "--to", force=force or ours)
+    from psmvae.benchmark.page import write_page
+
+    try:
+        written = write_page(records, to)
+    except ValueError as error:
+        raise UsageError(f"{folder}: {error}") from error
+    Terminal().say(f"wrote {', '.join(map(str, written))}")
+
+
+def _again(part: Part) -> str:
+    """The options that `show` needs to show what was run."""
+    told = " --quick" if part.quick else ""
+    for option, values in (("--datasets", part.datasets), ("--methods", part.methods)):
+        told += f" {option} {','.join(values)}" if values else ""
+    return told + (f" --seeds {part.seeds}" if part.seeds else "")

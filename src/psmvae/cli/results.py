@@ -1,0 +1,117 @@
+"""What the commands of ``psmvae benchmark`` share: records found, refused and printed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from psmvae.cli.terminal import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from psmvae.benchmark.experiment import Experiment
+    from psmvae.benchmark.grid import Grid, Row
+    from psmvae.benchmark.paper import Figure, PaperKey
+    from psmvae.benchmark.sheet import Sheet
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    TEXT = "text"
+    MD = "md"
+    CSV = "csv"
+    TEX = "tex"
+
+
+def records_in(folder: Path) -> list[dict[str, Any]]:
+    """The records of a folder; refuse one that has none."""
+    from psmvae.benchmark import load_records
+
+    try:
+        return load_records(folder)
+    except (FileNotFoundError, ValueError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+def grid_of(
+    experiment: Experiment, records: list[dict[str, Any]], folder: Path, metric: str | None
+) -> Grid:
+    """The records of an experiment in rows and columns; refuse if there is nothing to show."""
+    from psmvae.benchmark.grid import metrics_in, pivot
+    from psmvae.benchmark.tables import asked
+
+    cells = asked(experiment, records)
+    keys = {cell.key for cell in cells}
+    mine = [record for record in records if record["key"] in keys]
+    if not mine:
+        message = f"{folder}: there are no records of {experiment.name}"
+        quick = {cell.key for cell in experiment.quick().cells()}
+        if any(record["key"] in quick for record in records):
+            message += " in full size; --quick shows those of the small version"
+        raise UsageError(message)
+    grid = pivot(mine, cells, metric)
+    if grid.empty:
+        known = ", ".join(metrics_in(mine))
+        message = f"--metric: no record of {experiment.name} holds {metric!r}; they hold {known}"
+        raise UsageError(message)
+    return grid
+
+
+def paper_of(experiment: Experiment, grid: Grid) -> dict[PaperKey, Figure]:
+    """The paper's figures for what a grid shows; refuse if it printed none."""
+    from psmvae.benchmark.grid import METRICS, default_metric
+    from psmvae.benchmark.paper import paper
+    from psmvae.benchmark.tables import paper_figure
+
+    figures = paper(experiment.name)
+    if not figures:
+        message = f"--to paper: the paper prints no table for {experiment.name}"
+        raise UsageError(message)
+    about = METRICS[default_metric(experiment.measure)]
+    if grid.metric != about:
+        message = f"--to paper: the paper prints {about.name} for {experiment.name}, and not "
+        raise UsageError(message + grid.metric.name)
+    if not any(paper_figure(figures, *at) for at in grid.entries):
+        message = f"--to paper: none of these cells of {experiment.name} is in the paper's tables"
+        raise UsageError(message)
+    return figures
+
+
+def row_of(grid: Grid, method: str) -> Row:
+    """The row of a method; refuse if there is none, or several."""
+    found = [row for row in grid.rows if row.method == method]
+    if not found:
+        names = ", ".join(dict.fromkeys(row.method for row in grid.rows))
+        message = f"--against: no method {method!r} in the experiment; its methods are {names}"
+        raise UsageError(message)
+    if len(found) > 1:
+        message = f"--against: the experiment runs {method} with several settings"
+        raise UsageError(message)
+    return found[0]
+
+
+def print_sheets(sheets: list[Sheet], form: Format) -> None:
+    """Write tables to standard output."""
+    texts = [sheet.write(form) for sheet in sheets]
+    if form is Format.CSV:
+        # one table: the parts have the same columns
+        first, *rest = texts
+        texts = ["\n".join([first, *(text.split("\n", 1)[1] for text in rest)])]
+    typer.echo("\n\n".join(texts))
+
+
+def check_file(path: Path, ending: str, option: str, *, force: bool) -> None:
+    """Refuse a place where a file cannot or may not be written."""
+    if path.suffix.lower() != ending:
+        message = f"{option}: {path} must end in {ending}"
+        raise UsageError(message)
+    if not path.resolve().parent.is_dir():
+        message = f"{option}: {path}: there is no folder {path.resolve().parent}; create it first"
+        raise UsageError(message)
+    if path.exists() and not force:
+        message = f"{option}: {path}: the file exists already; --force replaces it"
+        raise UsageError(message)

@@ -1,0 +1,92 @@
+"""The file of records: whole lines, whatever happened to the run before."""
+
+import gzip
+import json
+
+import pytest
+
+from psmvae.benchmark.records import FILE, RecordError, Writer, done, load_records
+
+
+def record(key, rmse=0.1, error=None):
+    return {"key": key, "metrics": {"rmse": rmse}, "error": error, "label": "π' = ½"}
+
+
+def write(folder, *records):
+    with Writer(folder) as writer:
+        for each in records:
+            writer.append(each)
+
+
+def test_what_is_written_is_read_back_in_order(tmp_path):
+    written = [record("b"), record("a"), record("c", rmse=None)]
+    write(tmp_path / "new" / "folder", *written)
+    assert load_records(tmp_path / "new" / "folder") == written
+    assert load_records(tmp_path / "new" / "folder" / FILE) == written
+
+
+def test_a_later_record_of_a_key_counts(tmp_path):
+    write(tmp_path, record("a", error="ValueError: no"), record("b"))
+    write(tmp_path, record("a", rmse=0.2))
+    assert load_records(tmp_path) == [record("a", rmse=0.2), record("b")]
+    assert len((tmp_path / FILE).read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_line_cut_short_is_left_out_and_overwritten(tmp_path, cut):
+    write(tmp_path, record("a"), record("b"))
+    path = tmp_path / FILE
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert load_records(tmp_path) == [record("a")]
+    write(tmp_path, record("c"))
+    assert load_records(tmp_path) == [record("a"), record("c")]
+    for line in path.read_text().splitlines():
+        json.loads(line)
+
+
+def test_compressed_records_are_older_than_plain_ones(tmp_path):
+    lines = "".join(json.dumps(record(key)) + "\n" for key in "ab")
+    (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(lines.encode()))
+    assert load_records(tmp_path) == [record("a"), record("b")]
+    write(tmp_path, record("b", rmse=0.3))
+    assert load_records(tmp_path) == [record("a"), record("b", rmse=0.3)]
+    assert load_records(tmp_path / f"{FILE}.gz") == [record("a"), record("b")]
+
+
+def test_a_broken_archive_is_named(tmp_path):
+    path = tmp_path / f"{FILE}.gz"
+    path.write_bytes(gzip.compress(b"{}\n" * 100)[:-10])
+    with pytest.raises(RecordError, match="not a whole gzip file"):
+        load_records(path)
+
+
+def test_no_records_names_the_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path.name}: there are no records"):
+        load_records(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("{oops", "line 2: not JSON"), ("[1]", "line 2: expected a record with a key")],
+)
+def test_a_line_that_is_no_record_is_named(tmp_path, line, message):
+    write(tmp_path, record("a"))
+    with (tmp_path / FILE).open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(RecordError, match=message):
+        load_records(tmp_path)
+
+
+@pytest.mark.parametrize("bad", [{"key": "b", "rmse": float("nan")}, {"rmse": 1.0}, {"key": 1}])
+def test_what_is_no_record_is_not_written(tmp_path, bad):
+    write(tmp_path, record("a"))
+    before = (tmp_path / FILE).read_bytes()
+    with Writer(tmp_path) as writer, pytest.raises(ValueError):
+        writer.append(bad)
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_failed_cells_are_done_unless_told_otherwise():
+    records = [record("a"), record("b", error="ValueError: no")]
+    assert done(records) == {"a", "b"}
+    assert done(records, failed=False) == {"a"}
