@@ -331,8 +331,8 @@ def report(result: dict[str, Any]) -> str:
     if on_gpu:
         gpus = ", ".join(sorted({run["cuda"] for run in used if run["cuda"]}))
         note += (
-            f" Seconds of the deep methods on {', '.join(on_gpu)} are of a GPU ({gpus}) that others "
-            "used too, the rest of one thread of a CPU."
+            f" Seconds of the deep methods on {', '.join(on_gpu)} are of a GPU ({gpus}) that "
+            "others used too, the rest of one thread of a CPU."
         )
     if capped:
         note += f" Deep methods stopped after {' or '.join(map(str, capped))} epochs at most."

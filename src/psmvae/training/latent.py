@@ -47,7 +47,8 @@ class LatentRecipe:
         batch = table.all_rows(rows)
         features = model.inputs.features(batch.x)
         visible = model.inputs.spread(batch.m)
-        fa = model.q_z.linear.start(features, visible, max_rows=MAX_LINEAR_ROWS)
+        held = model.inputs.spread(table.held[:, rows].to(visible.dtype))
+        fa = model.q_z.linear.start(features, visible, held, max_rows=MAX_LINEAR_ROWS)
         model.p_x.start_linear(fa.mean, fa.loading.transpose(1, 2), fa.psi.sqrt())
 
     def warm_parameters(self) -> list[nn.Parameter]:
