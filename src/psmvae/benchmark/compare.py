@@ -196,10 +196,8 @@ def ranks(grid: Grid) -> list[Rank]:
     >>> [(rank.row.method, rank.mean_rank, rank.firsts) for rank in found]
     [('b', 1.25, 2), ('a', 1.75, 1)]
     """
-    rows = grid.rows
+    rows, units = grid.rows, shared_units(grid)
     known = {row: _losses(grid, row) for row in rows}
-    units = list(dict.fromkeys(unit for losses in known.values() for unit in losses))
-    units = [u for u in units if 2 * sum(u in losses for losses in known.values()) >= len(rows)]
     ranked = [row for row in rows if units and all(unit in known[row] for unit in units)]
     places: dict[Row, list[float]] = {row: [] for row in ranked}
     firsts = dict.fromkeys(ranked, 0)
@@ -221,6 +219,19 @@ def ranks(grid: Grid) -> list[Rank]:
         for row in rows
     ]
     return sorted(found, key=lambda rank: math.inf if rank.mean_rank is None else rank.mean_rank)
+
+
+def shared_units(grid: Grid) -> list[tuple[Column, int]]:
+    """Columns and seeds that at least half of the rows have records of."""
+    known = [_losses(grid, row) for row in grid.rows]
+    units = dict.fromkeys(unit for losses in known for unit in losses)
+    return [unit for unit in units if 2 * sum(unit in losses for losses in known) >= len(known)]
+
+
+def ranked_columns(grid: Grid) -> str:
+    """How many columns ranks are over, in words: "12", or "8 of 12"."""
+    n, of = len({column for column, _ in shared_units(grid)}), len(grid.columns)
+    return str(of) if n == of else f"{n} of {of}"
 
 
 def _losses(grid: Grid, row: Row) -> dict[tuple[Column, int], float]:
@@ -257,9 +268,9 @@ def rank_sheet(grid: Grid, title: str) -> Sheet:
         )
         facts.append({"method": rank.row.method, **_without_row(rank)})
     notes = [
-        f"{grid.metric.title}, over {n_columns} columns. The rank is taken within each column and "
-        f"seed, 1 being the best, and averaged; a failure is the last rank. A row that lacks "
-        "records is not ranked."
+        f"{grid.metric.title}, over {ranked_columns(grid)} columns. The rank is taken within each "
+        "column and seed that at least half of the rows have, 1 being the best, and averaged; a "
+        "failure is the last rank. A row that lacks one of these is not ranked."
     ]
     head = ["method", "mean rank", "best seeds", f"best of {n_columns} means"]
     if not n_units:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from psmvae.benchmark import summary
 from psmvae.benchmark.catalogue import EXPERIMENTS
-from psmvae.benchmark.compare import rank_sheet, verdicts
+from psmvae.benchmark.compare import rank_sheet, shared_units, verdicts
 from psmvae.benchmark.figures import draw, has_figure
 from psmvae.benchmark.grid import METRICS, Grid, key_of, label_of, pivot
 from psmvae.benchmark.paper import paper
-from psmvae.benchmark.remarks import MISPRINTS, WHY
+from psmvae.benchmark.remarks import MISPRINTS, READINGS, WHY
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
 from psmvae.benchmark.tables import asked, parts, show
 from psmvae.table.paths import atomic_path
@@ -51,7 +51,7 @@ _RANGES = (
 _DRAWS = (
     "For methods whose multiple imputations tell how sure they are: CRPS (less is better; like the "
     "absolute error, but of a distribution), and the share of true values inside the 90 % interval "
-    "of the draws (.90 is right) with its width. Means over the cells and seeds there are."
+    "of the draws (.90 is right) with its width."
 )
 
 
@@ -210,6 +210,7 @@ def _agreement(grids: dict[str, Grid]) -> str:
     reasons = [f"{label_of(m)}: {WHY[m]}" for m in WHY if any(v.row.method == m for v in off)]
     if reasons:
         blocks += ["What may explain it:", _bullets(reasons)]
+    blocks += ["How the paper was read where it can be read in two ways:", _bullets(READINGS)]
     blocks += ["Figures of the paper that look like misprints:", _bullets(MISPRINTS)]
     return "\n\n".join(blocks)
 
@@ -242,9 +243,8 @@ def _draws(records: Sequence[Record], twelve: Grid) -> str:
 
 def _times(records: Sequence[Record], twelve: Grid) -> str:
     head = (
-        "## Time\n\nSeconds a table, mean over the twelve cells and the seeds there are. What was "
-        "trained together on a GPU is shared out between the tables; K = 1 and K = 10,000 come "
-        "from one training. Which devices were used is said at the top."
+        "## Time\n\nSeconds a table. What was trained together on a GPU is shared out between the "
+        "tables; K = 1 and K = 10,000 come from one training. Which devices were used is said at the top."
     )
     return f"{head}\n\n{_means(records, twelve, ('fit', 'impute'), ('fit, s', 'impute, s'))}"
 
@@ -253,18 +253,26 @@ def _means(
     records: Sequence[Record], twelve: Grid, metrics: Sequence[str], heads: Sequence[str]
 ) -> str:
     """A table of means over all cells of the twelve, a column a metric."""
-    names = twelve.row_names()
+    names, units = twelve.row_names(), shared_units(twelve)
     grids = [_together([_grid(name, records, metric) for name in TABLES]) for metric in metrics]
     body = []
     for row in twelve.rows:
         texts = []
         for metric, grid in zip(metrics, grids, strict=True):
-            values = [v for column in grid.columns for v in grid.at(row, column).values.values()]
-            mean = sum(values) / len(values) if values else None
+            values = [grid.at(row, column).values.get(seed) for column, seed in units]
+            there = [value for value in values if value is not None]
+            whole = there and len(there) == len(units)
+            mean = sum(there) / len(there) if whole else None
             texts.append(decimals(mean, digits=METRICS[metric].digits))
         if set(texts) != {MISSING}:
             body.append([names[row], *texts])
-    return Sheet("", ["method", *heads], body).write("md") if body else "No records yet."
+    if not body:
+        return "Too few records yet."
+    note = (
+        "Means over the cells and seeds of the twelve that at least half of the methods have; a "
+        "method that lacks one of these is left out."
+    )
+    return Sheet("", ["method", *heads], body, notes=[note]).write("md")
 
 
 def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], list[Path]]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from psmvae.benchmark.compare import order_agreement, paired, probability, ranks, verdicts
+from psmvae.benchmark.compare import (
+    order_agreement,
+    paired,
+    probability,
+    ranked_columns,
+    ranks,
+    verdicts,
+)
 from psmvae.benchmark.grid import Row, label_of
 from psmvae.benchmark.methods import METHODS
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
@@ -124,7 +131,7 @@ def places(grid: Grid) -> str:
         return "There are too few records to rank any row."
     names = grid.row_names()
     first = "; ".join(f"{names[rank.row]} {rank.mean_rank:.2f}" for rank in ranked[:3])
-    told = f"Mean ranks over the {len(grid.columns)} cells, of {len(ranked)} rows: {first}."
+    told = f"Mean ranks over {ranked_columns(grid)} cells, of {len(ranked)} rows: {first}."
     mine = [(place, rank) for place, rank in enumerate(ranked, 1) if rank.row.method == DEFAULT]
     for place, rank in mine:
         told += (
