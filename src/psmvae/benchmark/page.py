@@ -244,7 +244,8 @@ def _draws(records: Sequence[Record], twelve: Grid) -> str:
 def _times(records: Sequence[Record], twelve: Grid) -> str:
     head = (
         "## Time\n\nSeconds a table. What was trained together on a GPU is shared out between the "
-        "tables; K = 1 and K = 10,000 come from one training. Which devices were used is said at the top."
+        "tables; K = 1 and K = 10,000 come from one training. Which devices were used is "
+        "said at the top."
     )
     return f"{head}\n\n{_means(records, twelve, ('fit', 'impute'), ('fit, s', 'impute, s'))}"
 

@@ -21,7 +21,7 @@ READINGS = (
     "With one, PSMVAE(b) meets the paper's figures; with two it is ahead of them on letter and "
     "behind on breast.",
     "The objective is the paper's. The published program adds up some of its terms over a batch "
-    "and averages others, so that the KL term of r and all terms of x_mis weigh as little as 1/200.",
+    "and averages others, so that the KL term of r and all terms of x_mis weigh 1/200 there.",
     "PSMVAE(a) is imputed from p(x_mis|z,r), as the text says. The published program imputes it "
     "from p(x_obs|z,r), like (b).",
     "Pattern sets: the learned set with the highest share of MNAR rows stands for the MNAR set, as "
@@ -44,8 +44,8 @@ WHY = {
     "psmvae-b-10000": "The importance weights here hold p(x_obs|z,r) and p(m|z,r), which the "
     "paper's formula leaves out; sets are added up rather than drawn.",
     "gain": "The published program puts a sigmoid on the output although the data are "
-    "standardised, so that nothing below the mean can be filled in; at 80 % missing on breast its error is four "
-    "times that of the mean. Here the output is free, and training is longer.",
+    "standardised, so that nothing below the mean can be filled in; at 80 % missing on breast its "
+    "error is four times that of the mean. Here the output is free, and training is longer.",
     "miwae": "K = 1 is a single draw from a proposal that training with 50 draws leaves wide: it "
     "scatters from seed to seed.",
     "miwae-10000": "The same bound and sizes, but other starting weights, and a scale for each "
