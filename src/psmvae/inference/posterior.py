@@ -18,6 +18,7 @@ from psmvae.inference.importance import (
 )
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
+from psmvae.nn.columns import Cells
 from psmvae.nn.noise import Noise
 
 # Bytes that a chunk of rows may take: on a CPU about what its caches like, on a GPU enough to keep
@@ -26,6 +27,8 @@ MEMORY_BUDGET = {"cpu": 256 * 2**20, "cuda": 8 * 2**30}
 # Draws made at once; more come in blocks of as many. Where a row may stop early, the first blocks
 # are smaller.
 BLOCK, FIRST_BLOCKS = 250, (20, 80)
+# Sets with a smaller share of a row are not decoded where q(r | ·) alone weighs them.
+MIN_SHARE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,30 @@ class Posterior:
 
     def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The expected statistics and the effective sample size of each row behind them."""
+        if not bool(self.model.trust.any()) and not self.model.p_m.depends_on_x:
+            return self._impute_by_q(x, m)
         found = [
             (running.expected.mean(0), running.effective_sample_size.mean(0))
             for running in self._run(x, m, self.model.inputs.n_statistics, point=True)
         ]
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
+
+    def _impute_by_q(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
+        """`impute` where weights are not trusted at all: draws of q(z, r | ·) that count alike.
+
+        What `_run` comes to then, without the likelihoods and masks that it would not use.
+        """
+        noise, blocks = Noise(self.seed, x.device), []
+        for size in self._block_sizes():
+            blocks.append(paired_noise(self.model, size, noise))
+            if self.enough is not None and sum(b.shape[2] for b in blocks) >= self.enough:
+                break
+        n_draws = sum(block.shape[2] for block in blocks)
+        found = []
+        for batch in self._chunks(x, m, min(BLOCK, n_draws)):
+            means = [expected_by_q(self.model, batch, block) * block.shape[2] for block in blocks]
+            found.append(torch.stack(means).sum(0).mean(0) / n_draws)
+        return torch.cat(found), x.new_full((x.shape[0],), float(n_draws))
 
     def diagnostics(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The log-likelihood bound and the effective sample size of each row, ``(row,)``.
@@ -165,6 +187,26 @@ class Posterior:
             )
         grid = n_draws * settings.n_sets * (hidden + cells + 4 * settings.n_latent)
         return settings.n_members * (grid + 4 * settings.n_latent**2)
+
+
+def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
+    """Σ_r q(r | ·) times the mean over draws of E[statistics(x) | z, r]: (member, row, statistic).
+
+    One member decodes only the sets that a row may be in; several decode all, since they may differ
+    in which these are.
+    """
+    log_q_r, q_z = model.encode(batch)
+    q_r = log_q_r.exp()
+    if model.settings.n_members > 1:
+        p_x: tuple[Cells, Cells | None] = model.p_x(q_z.at(epsilon), None, both=False)
+        return (q_r.unsqueeze(-1) * p_x[0].expected().mean(2)).sum(2)
+    q_r = torch.where(q_r >= MIN_SHARE, q_r, 0.0)
+    q_r = q_r / q_r.sum(-1, keepdim=True)
+    _, row, set_ = torch.nonzero(q_r, as_tuple=True)
+    p_x = model.p_x(q_z.of(row, set_).at(epsilon), None, both=False, sets=set_)
+    expected = p_x[0].expected().mean(2).squeeze(2)
+    total = expected.new_zeros(1, batch.x.shape[1], expected.shape[-1])
+    return total.index_add(1, row, q_r[:, row, set_].unsqueeze(-1) * expected)
 
 
 def paired_noise(model: GMVAE, n_draws: int, noise: Noise) -> Tensor:

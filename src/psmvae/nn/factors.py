@@ -96,6 +96,13 @@ class GaussianZ:
             return self.mean + scaled
         return self.mean + self._times(scaled, self.a)
 
+    def of(self, row: Tensor, set_: Tensor) -> GaussianZ:
+        """Those of some pairs of a row and a set, as rows with one set."""
+        mean, log_s = (part[:, row, :, set_].transpose(0, 1) for part in (self.mean, self.log_s))
+        a = None if self.a is None else self.a[:, row]
+        log_det_a = None if self.log_det_a is None else self.log_det_a[:, row]
+        return GaussianZ(mean.unsqueeze(3), log_s.unsqueeze(3), a, log_det_a)
+
     @staticmethod
     def _times(v: Tensor, a: Tensor) -> Tensor:
         """A v of each row, for all its draws and sets."""
@@ -265,9 +272,14 @@ class PX(nn.Module):
         """The columns of each head."""
         return [self.x_obs] if self.second is None else [self.x_obs, self.second]
 
-    def forward(self, z: Tensor, noise: Noise | None, *, both: bool) -> tuple[Cells, Cells | None]:
-        """The distributions of both heads; the second only where asked for and there is one."""
-        outputs = self.net(z, noise)
+    def forward(
+        self, z: Tensor, noise: Noise | None, *, both: bool, sets: Tensor | None = None
+    ) -> tuple[Cells, Cells | None]:
+        """The distributions of both heads; the second only where asked for and there is one.
+
+        With ``sets`` ``(row,)`` each row has one set, and z a set axis of size one.
+        """
+        outputs = self.net(z, noise, sets)
         if self.loading is not None:
             outputs = outputs + (z.flatten(1, -2) @ self.loading).reshape(outputs.shape)
         if self.second is None:

@@ -212,10 +212,17 @@ class MLP(nn.Module):
             raise ValueError("the last layer has no bias")
         return self.last.bias
 
-    def forward(self, x: Tensor, noise: Noise | None = None) -> Tensor:
-        """Outputs; ``noise`` is given while training."""
+    def forward(self, x: Tensor, noise: Noise | None = None, sets: Tensor | None = None) -> Tensor:
+        """Outputs; ``noise`` is given while training.
+
+        Where r is appended, ``sets`` ``(row,)`` gives each row one set of its own, and the set axis
+        has size one.
+        """
         if self.n_sets and self.set_at == "first":
-            x = torch.cat([x, self.one_hot.to(x.dtype).expand(*x.shape[:-1], -1)], -1)
+            one_hot = self.one_hot.to(x.dtype)
+            if sets is not None:
+                one_hot = one_hot[sets][:, None, None]
+            x = torch.cat([x, one_hot.expand(*x.shape[:-1], -1)], -1)
         h = self.first(x)
         if self.set_bias is not None and len(self.hidden) == 0:
             h = h + self.set_bias

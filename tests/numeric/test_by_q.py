@@ -1,0 +1,85 @@
+"""Imputation by q(z, r | ·) alone is what importance sampling comes to where it is not trusted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from psmvae import GMVAEImputer, PSMVAEImputer, VAEImputer
+
+FAST = {"max_epochs": 3, "random_state": 0}
+
+
+def table(n=60):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 4))
+    frame = pd.DataFrame(x, columns=list("abcd"))
+    frame["level"] = pd.cut(x[:, 0], 3, labels=["low", "middle", "high"]).astype(str)
+    return frame.mask(rng.random(frame.shape) < 0.3)
+
+
+def both_ways(imputer, n_draws, enough):
+    """The statistics by q alone, and by weights raised to the power 0."""
+    imputer.set_params(n_draws=n_draws, enough_draws=enough)
+    model = imputer.model_
+    model.trust.zero_()
+    x, m = imputer._tensors(*imputer._encode(table()))
+    posterior = imputer._posterior(3)
+    with torch.no_grad():
+        fast, size = posterior.impute(x, m)
+        runs = list(posterior._run(x, m, model.inputs.n_statistics, point=True))
+    slow = torch.cat([run.expected.mean(0) for run in runs])
+    sizes = torch.cat([run.effective_sample_size.mean(0) for run in runs])
+    return fast, size, slow, sizes
+
+
+@pytest.mark.parametrize(("n_draws", "enough"), [(1, None), (30, 10.0), (300, None), (300, 50.0)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PSMVAEImputer(**FAST),
+        lambda: PSMVAEImputer(n_members=2, **FAST),
+        lambda: PSMVAEImputer.paper("b", **FAST),
+        lambda: GMVAEImputer(**FAST),
+        lambda: VAEImputer(**FAST),
+    ],
+    ids=["default", "members", "paper", "gmvae", "vae"],
+)
+def test_it_is_importance_sampling_at_no_trust(make, n_draws, enough):
+    fast, size, slow, sizes = both_ways(make().fit(table()), n_draws, enough)
+    torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(size, sizes, atol=1e-2, rtol=1e-3)
+
+
+def test_sets_a_row_is_not_in_are_not_decoded():
+    imputer = PSMVAEImputer(n_sets=4, **FAST).fit(table())
+    model = imputer.model_
+    with torch.no_grad():
+        model.q_r.net.output_bias[..., 2] += 50.0
+    seen = []
+    original = model.p_x.forward
+
+    def watched(z, noise, *, both, sets=None):
+        seen.append(sets)
+        return original(z, noise, both=both, sets=sets)
+
+    model.p_x.forward = watched
+    fast, _, slow, _ = both_ways(imputer, 20, 10.0)
+    torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
+    assert seen[0].unique().tolist() == [2]
+    assert len(seen[0]) == len(table())
+
+
+def test_a_mask_of_x_still_tilts():
+    """Without trust in the weights, what is missing by its value is still imputed as such."""
+    imputer = PSMVAEImputer("self", **FAST).fit(table())
+    imputer.model_.trust.zero_()
+    with torch.no_grad():
+        imputer.model_.p_m.weight += 3.0
+    high = imputer.transform(table())
+    with torch.no_grad():
+        imputer.model_.p_m.weight -= 6.0
+    low = imputer.transform(table())
+    holes = table()[["a", "b", "c", "d"]].isna().to_numpy()
+    difference = (high[list("abcd")] - low[list("abcd")]).to_numpy()[holes]
+    assert difference.min() > 0
