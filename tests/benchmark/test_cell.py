@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from psmvae.benchmark import Cell
@@ -54,6 +55,8 @@ def test_the_order_of_settings_and_the_type_of_a_rate_do_not_matter():
     assert swapped == FULL
     assert swapped.key == FULL.key
     assert replace(PLAIN, rate=1).key == replace(PLAIN, rate=1.0).key
+    numbers = {name: np.int64(getattr(FULL, name)) for name in ("seed", "n_rows", "epochs")}
+    assert replace(FULL, **numbers).key == FULL.key
 
 
 def test_equal_cells_are_one_in_a_set():

@@ -137,10 +137,12 @@ def test_other_seeds_data_sets_and_methods():
         ({"methods": ["median"]}, "unknown method 'median'; known are psmvae-a"),
         ({"methods": []}, "methods must name at least one"),
         ({"seeds": [1, 1]}, "seeds must name at least one, and none twice"),
+        ({"seeds": 3}, "seeds must be a list, got 3"),
+        ({"datasets": "wine"}, "datasets must be a list, got 'wine'"),
     ],
 )
 def test_parts_that_are_none_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         EXPERIMENTS["rmse20"].only(**changes)
 
 

@@ -149,3 +149,19 @@ def test_an_experiment_of_ones_own_has_a_figure(tmp_path):
     figure = f._lines(mine, good(mine))
     labels = [line.get_label() for line in figure.axes[0].get_lines()]
     assert labels == ["wine, mean", "wine, MICE", "letter, mean", "letter, MICE"]
+
+
+def test_a_curve_with_points_missing_is_drawn():
+    experiment = EXPERIMENTS["curve"].only(seeds=[0], methods=["miwae-10000"])
+    records = good(experiment)
+    for one in records.values():
+        one["metrics"]["rmse"][0] = None
+    (lines,) = f._panels(records, "steps").values()
+    (line,) = lines.values()
+    assert line.x == [10, 100]
+
+
+def test_files_of_one_name_have_lines_of_their_own():
+    experiment = small(datasets=("a/mine.csv", "b/mine.csv"), methods=("mean",), axis="rate")
+    panels = f._panels(good(experiment), "rate")
+    assert set(panels["MCAR"]) == {"a/mine.csv", "b/mine.csv"}

@@ -111,6 +111,12 @@ def test_the_range_is_that_of_the_complete_values(tmp_path):
     np.testing.assert_array_equal(problem.discrete, [False, True, True])
 
 
+def test_few_values_between_whole_numbers_are_not_rounded(tmp_path):
+    table = pd.DataFrame({"tenths": np.arange(50) % 3 / 10, "levels": np.arange(50) % 3})
+    problem = make_problem(cell(dataset=written(tmp_path, table)))
+    np.testing.assert_array_equal(problem.discrete, [False, True])
+
+
 def test_a_column_with_nothing_observed_is_not_scored(tmp_path):
     table = pd.DataFrame({"a": np.arange(50.0), "b": np.arange(50.0)})
     problem = make_problem(cell(dataset=written(tmp_path, table), rate=1.0))

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -32,7 +34,7 @@ def test_a_later_record_of_a_key_counts(tmp_path):
     assert len((tmp_path / FILE).read_text().splitlines()) == 3
 
 
-@pytest.mark.parametrize("cut", [1, 5, 40])
+@pytest.mark.parametrize("cut", [2, 5, 40])
 def test_a_line_cut_short_is_left_out_and_overwritten(tmp_path, cut):
     write(tmp_path, record("a"), record("b"))
     path = tmp_path / FILE
@@ -58,6 +60,11 @@ def test_a_broken_archive_is_named(tmp_path):
     path.write_bytes(gzip.compress(b"{}\n" * 100)[:-10])
     with pytest.raises(RecordError, match="not a whole gzip file"):
         load_records(path)
+    garbled = bytearray(gzip.compress(json.dumps(record("a")).encode() * 50))
+    garbled[20:40] = bytes(20)
+    path.write_bytes(garbled)
+    with pytest.raises(RecordError, match="not a whole gzip file"):
+        load_records(path)
 
 
 def test_no_records_names_the_folder(tmp_path):
@@ -67,7 +74,12 @@ def test_no_records_names_the_folder(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [("{oops", "line 2: not JSON"), ("[1]", "line 2: expected a record with a key")],
+    [
+        ("{oops", "line 2: not JSON"),
+        ("[1]", "line 2: expected a record with a key"),
+        ('{"key": "b", "metrics": null}', "line 2: metrics must be an object"),
+        ('{"key": "b", "cell": 7}', "line 2: cell must be an object"),
+    ],
 )
 def test_a_line_that_is_no_record_is_named(tmp_path, line, message):
     write(tmp_path, record("a"))
@@ -90,3 +102,22 @@ def test_failed_cells_are_done_unless_told_otherwise():
     records = [record("a"), record("b", error="ValueError: no")]
     assert done(records) == {"a", "b"}
     assert done(records, failed=False) == {"a"}
+
+
+def test_a_last_line_that_lacks_only_its_end_is_kept(tmp_path):
+    path = tmp_path / FILE
+    path.write_text("\n".join(json.dumps(record(key)) for key in "ab"))
+    assert load_records(tmp_path) == [record("a"), record("b")]
+    write(tmp_path, record("c"))
+    assert load_records(tmp_path) == [record("a"), record("b"), record("c")]
+
+
+def test_several_processes_can_write(tmp_path):
+    code = "import sys\nfrom psmvae.benchmark.records import Writer\n"
+    code += "for k in range(40):\n    with Writer(sys.argv[1]) as writer:\n"
+    code += "        writer.append({'key': sys.argv[2] + str(k), 'pixels': [k] * 3000})\n"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    both = [subprocess.Popen([*command, name]) for name in "ab"]
+    assert [process.wait() for process in both] == [0, 0]
+    keys = {one["key"] for one in load_records(tmp_path)}
+    assert keys == {f"{name}{k}" for name in "ab" for k in range(40)}

@@ -328,3 +328,31 @@ def test_a_stack_on_a_gpu_is_about_what_single_fits_are(tmp_path):
     path.write_text("".join(lines[::2]))
     again = run(experiment, tmp_path / "gpu", device="cuda", workers=2, processes=2)
     assert metrics_of(again) == metrics_of(json.loads(line) for line in lines)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
+def test_ctrl_c_is_held_back_while_a_process_starts(tmp_path, environment):
+    code = """
+import multiprocessing, signal
+from psmvae.benchmark.pool import held
+
+def told():
+    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
+
+def start():
+    process = multiprocessing.get_context("spawn").Process(target=told)
+    with held():
+        process.start()
+    process.join()
+
+if __name__ == "__main__":
+    start()
+    start()
+    told()
+"""
+    path = tmp_path / "main.py"
+    path.write_text(code)
+    done = subprocess.run(
+        [sys.executable, str(path)], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True", "False"]

@@ -145,6 +145,21 @@ def test_a_file_is_named_without_its_folder():
     assert Column("/home/me/patients.csv", "mcar", 0.2).texts()[0] == "patients.csv"
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders():
+    cells = small(datasets=("a/mine.csv", "b/mine.csv"), mechanisms=("mcar",)).cells()
+    grid = pivot(errors(cells), cells)
+    assert list(grid.column_names().values()) == ["a/mine.csv", "b/mine.csv"]
+    assert "mine.csv" not in grid.shared()
+
+
+def test_records_of_another_version_are_left_aside():
+    experiment = small()
+    records = errors(experiment.cells())
+    newer = {"key": "f" * 16, "cell": records[0]["cell"] | {"method": "new", "colour": 1}}
+    odd = [newer, {"key": "0" * 16}, {"key": "1" * 16, "cell": {"method": "older"}}]
+    assert asked(experiment, [*odd, *records]) == experiment.cells()
+
+
 def test_the_papers_figures_stand_behind_ours():
     experiment = EXPERIMENTS["rmse20"].only(datasets=[WINE], methods=["missforest", "psmvae"])
     records = [record(cell, rmse=0.08) for cell in experiment.cells()]
@@ -232,6 +247,9 @@ def test_tex_escapes_what_is_special():
     assert r"\caption{50 \% \& more\_ A note.}" in text
     assert r"a|b & \textbf{.5 $\pm$ .1} \\" in text
     assert r"c & -- \\" in text
+    odd = Sheet("", ["p < .001"], [["x^2 ~ y"]]).write("tex")
+    assert "p $<$ .001" in odd
+    assert r"x\textasciicircum{}2 \textasciitilde{} y" in odd
 
 
 def test_csv_holds_the_figures_unrounded():

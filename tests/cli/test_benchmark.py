@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import shlex
 
 import pytest
 
@@ -171,9 +172,10 @@ def test_the_page_is_written_and_written_again(made, psmvae, refused, tmp_path):
         result = psmvae("benchmark", "page", "--from", made, "--to", page)
         assert result.code == 0, result.err
         assert result.err.startswith(f"wrote {page}, {tmp_path / 'results' / 'curve.png'}")
-    page.write_text("# Something else\n")
-    assert "--force" in refused(2, "benchmark", "page", "--from", made, "--to", page)
-    assert page.read_text() == "# Something else\n"
+    for text in ("# Something else\n", "# Results of my own\n"):
+        page.write_text(text)
+        assert "--force" in refused(2, "benchmark", "page", "--from", made, "--to", page)
+        assert page.read_text() == text
 
 
 @pytest.mark.parametrize(
@@ -202,12 +204,42 @@ def test_the_page_is_written_and_written_again(made, psmvae, refused, tmp_path):
         (["compare", "rmse20", "--to", "paper", "--against", "mice"], "give one of them"),
         (["page", "--from", "{ran}", "--to", "page.md"], "an experiment in full size"),
         (["page", "--from", "{made}", "--to", "page.html"], "must end in .md"),
+        (["page", "--from", "{made}", "--to", "{folder}"], "this is a folder"),
     ],
 )
-def test_mistakes_are_told_and_leave_nothing(refused, ran, made, tmp_path, arguments, told):
-    filled = [text.format(ran=ran[0], made=made) for text in arguments]
+def test_mistakes_are_told_and_leave_nothing(
+    refused, ran, made, tmp_path, tmp_path_factory, arguments, told
+):
+    folder = tmp_path_factory.mktemp("folder").with_suffix(".md")
+    folder.mkdir()
+    filled = [text.format(ran=ran[0], made=made, folder=folder) for text in arguments]
     assert told in refused(2, "benchmark", *filled, cwd=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_of_ones_own_in_a_folder_with_a_space(psmvae, refused, tmp_path):
+    table, out = tmp_path / "my table.csv", tmp_path / "my results"
+    rows = [f"{k % 7},{(k * k) % 11}" for k in range(40)]
+    table.write_text("\n".join(["a,b", *rows]))
+    part = ["--datasets", table, "--methods", "mean", "--seeds", "0"]
+    result = psmvae("benchmark", "run", "rmse20", *part, *ONE, "--out", out)
+    assert result.code == 0, result.err
+    # what it says to type can be typed
+    typed = shlex.split(result.err.splitlines()[-1].partition("psmvae ")[2])
+    shown = psmvae(*typed)
+    assert shown.code == 0, shown.err
+    assert "my table.csv" in shown.out
+    table.write_text("a,when\n" + "".join(f"{k},2020-01-{k:02}\n" for k in range(10, 30)))
+    told = refused(2, "benchmark", "run", "rmse20", *part, *ONE, "--out", tmp_path / "new")
+    assert "column 'when'" in told
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_metric_that_is_not_there_is_told_also_where_cells_failed(refused, tmp_path):
+    good, bad, *_ = EXPERIMENTS["rmse20"].cells()
+    write(tmp_path, [made_up(good), record(bad, error="ValueError: bad luck")])
+    told = refused(2, "benchmark", "show", "rmse20", "--from", tmp_path, "--metric", "mae")
+    assert "they hold rmse, crps" in told
 
 
 def test_a_broken_file_of_records_is_told(refused, tmp_path):

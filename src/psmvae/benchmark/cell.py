@@ -77,7 +77,11 @@ class Cell:
             count = getattr(self, name)
             if count is not None and (not _is(Integral, count) or count < 1):
                 raise ValueError(f"{name} must be a whole number from 1 or None, got {count!r}")
-        # one cell has one key, whatever the order in which its settings were given
+            if count is not None:
+                object.__setattr__(self, name, int(count))
+        # one cell has one key, whatever the order in which its settings were given, and whether
+        # its numbers are Python's or numpy's
+        object.__setattr__(self, "seed", int(self.seed))
         object.__setattr__(self, "rate", float(self.rate))
         object.__setattr__(self, "settings", _checked(self.settings))
 

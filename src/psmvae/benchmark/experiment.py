@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -130,6 +131,8 @@ class Experiment:
         ------
         ValueError
             If a list is empty or names something twice, or a method is unknown.
+        TypeError
+            If a list is none.
 
         Examples
         --------
@@ -138,6 +141,10 @@ class Experiment:
         2
         """
         given: dict[str, Any] = {"seeds": seeds, "datasets": datasets, "methods": methods}
+        for name, values in given.items():
+            # a lone name would be taken for its letters
+            if isinstance(values, str) or not isinstance(values, Iterable | None):
+                raise TypeError(f"{name} must be a list, got {values!r}")
         changed: dict[str, Any] = {
             name: tuple(values) for name, values in given.items() if values is not None
         }

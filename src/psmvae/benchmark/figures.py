@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psmvae.benchmark.grid import Column, key_of, label_of, value_of
+from psmvae.benchmark.grid import Column, dataset_names, key_of, label_of, value_of
 from psmvae.benchmark.tables import asked
 from psmvae.table.paths import atomic_path
 
@@ -169,11 +169,11 @@ def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
 def _panels(good: Mapping[Cell, Record], axis: str) -> dict[str, dict[str, _Line]]:
     """The lines of each panel: one a mechanism and rate, with a line a data set and method."""
     points: dict[str, dict[str, dict[float, list[float]]]] = {}
-    datasets, methods = ({getattr(c, part) for c in good} for part in ("dataset", "method"))
+    names, methods = dataset_names(c.dataset for c in good), {c.method for c in good}
     for cell, record in good.items():
         texts = Column(cell.dataset, cell.mechanism, cell.rate).texts()
         panel = texts[1] if axis == "rate" else f"{texts[1]}, {texts[2]} missing"
-        shown = [texts[0]] if len(datasets) > 1 else []
+        shown = [names[cell.dataset]] if len(names) > 1 else []
         if len(methods) > 1 or not shown:
             shown.append(label_of(cell.method))
         line = points.setdefault(panel, {}).setdefault(", ".join(shown), {})
@@ -188,7 +188,8 @@ def _panels(good: Mapping[Cell, Record], axis: str) -> dict[str, dict[str, _Line
 def _points(cell: Cell, record: Record, axis: str) -> list[tuple[float, float]]:
     if axis == "steps":
         metrics = record["metrics"]
-        return list(zip(metrics["steps"], metrics["rmse"], strict=True))
+        both = zip(metrics["steps"], metrics["rmse"], strict=True)
+        return [(step, error) for step, error in both if error is not None]
     error = value_of(record, "rmse")
     x: Any = dict(cell.settings).get("pi") if axis == "pi" else getattr(cell, axis)
     if error is None or not isinstance(x, int | float):

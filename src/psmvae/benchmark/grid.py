@@ -29,6 +29,7 @@ __all__ = [
     "Grid",
     "Metric",
     "Row",
+    "dataset_names",
     "default_metric",
     "key_of",
     "label_of",
@@ -243,20 +244,19 @@ class Grid:
 
     def column_names(self) -> dict[Column, str]:
         """Each column in words: the parts that differ between columns."""
-        columns = self.columns
-        parts = list(zip(*(column.texts() for column in columns), strict=True))
-        varying = [len(set(part)) > 1 for part in parts]
+        texts = self._texts()
+        varying = [len(set(part)) > 1 for part in zip(*texts.values(), strict=True)]
         return {
             column: " ".join(
-                text for text, shown in zip(column.texts(), varying, strict=True) if shown and text
+                text for text, shown in zip(own, varying, strict=True) if shown and text
             )
-            or column.texts()[0]
-            for column in columns
+            or own[0]
+            for column, own in texts.items()
         }
 
     def shared(self) -> str:
         """What the names of the columns leave out because all share it."""
-        columns = [column.texts() for column in self.columns]
+        columns = list(self._texts().values())
         parts = [set(part) for part in zip(*columns, strict=True)]
         # a single column is named by its data set
         start = 1 if len(columns) == 1 else 0
@@ -264,6 +264,27 @@ class Grid:
         if texts and texts[2]:
             texts[2] += " missing"
         return ", ".join(text for text in texts[start:] if text)
+
+    def _texts(self) -> dict[Column, tuple[str, ...]]:
+        """The parts of each column in words, such that no two columns have the same."""
+        columns = self.columns
+        names = dataset_names(column.dataset for column in columns)
+        return {column: (names[column.dataset], *column.texts()[1:]) for column in columns}
+
+
+def dataset_names(datasets: Iterable[str]) -> dict[str, str]:
+    """Each data set in words: of a file its name, with the folder only where two have the same.
+
+    Examples
+    --------
+    >>> list(dataset_names(["wine", "a/mine.csv"]).values())
+    ['wine', 'mine.csv']
+    >>> list(dataset_names(["a/mine.csv", "b/mine.csv"]).values())
+    ['a/mine.csv', 'b/mine.csv']
+    """
+    short = {dataset: Path(dataset).name for dataset in datasets}
+    found = list(short.values())
+    return {dataset: name if found.count(name) == 1 else dataset for dataset, name in short.items()}
 
 
 @cache

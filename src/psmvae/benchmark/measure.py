@@ -16,6 +16,7 @@ from psmvae.benchmark.methods import find_method
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     from psmvae.benchmark.cell import Cell
@@ -34,6 +35,8 @@ SAMPLE_DRAWS = (100, 1_000)
 # A curve has about so many points, each with at most so many importance draws.
 CURVE_POINTS, CURVE_DRAWS = 40, 1_000
 N_IMAGES = 8
+# How a warning of ``fit`` begins that Ctrl-C cut short.
+_INTERRUPTED = "fit was interrupted"
 
 
 def unfitted(cell: Cell, problem: Problem, device: str) -> Any:
@@ -42,9 +45,11 @@ def unfitted(cell: Cell, problem: Problem, device: str) -> Any:
     Raises
     ------
     ValueError
-        If the method is unknown, or has no epochs and is given some.
+        If the method is unknown, or has no epochs and is given some or to be followed over them.
     """
     method = find_method(cell.method)
+    if cell.measure == "curve" and not method.deep:
+        raise ValueError(f'measure "curve" needs a method with epochs, and {method.name} has none')
     told: dict[str, Any] = {name: value for name, value in cell.settings if name != "n_draws"}
     if cell.epochs is not None:
         if not method.deep:
@@ -78,14 +83,21 @@ def set_draws(imputer: Any, n: int | None) -> None:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Show no warning, and take none for an answer: a fit that Ctrl-C cut short is no result."""
+    """Show no warning, and take none for an answer: a fit that Ctrl-C cut short is no result.
+
+    A method that ends the program fails like one that raises.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.filterwarnings("error", message="fit was interrupted")
+        warnings.filterwarnings("error", message=_INTERRUPTED)
         try:
             yield
-        except UserWarning as interrupted:
-            raise KeyboardInterrupt from interrupted
+        except UserWarning as warning:
+            if str(warning).startswith(_INTERRUPTED):
+                raise KeyboardInterrupt from warning
+            raise
+        except SystemExit as end:
+            raise RuntimeError(f"the method ended the program with {end.code!r}") from end
 
 
 class Curve:
@@ -149,14 +161,14 @@ def curve_epochs(max_epochs: int) -> list[int]:
 def fit(imputer: Any, problem: Problem, curves: Sequence[Curve] = ()) -> None:
     """Fit an imputer to what is seen of a problem, followed by curves."""
     if not curves:
-        imputer.fit(problem.incomplete)
+        imputer.fit(_seen(problem))
         return
 
     def callback(progress: Any) -> None:
         for curve in curves:
             curve(progress)
 
-    imputer.fit(problem.incomplete, callback=callback)
+    imputer.fit(_seen(problem), callback=callback)
 
 
 def measured(cell: Cell, imputer: Any, problem: Problem) -> tuple[dict[str, Any], float]:
@@ -192,7 +204,20 @@ def measured(cell: Cell, imputer: Any, problem: Problem) -> tuple[dict[str, Any]
 
 def filled(imputer: Any, problem: Problem) -> Floats:
     """The table with its missing cells filled in."""
-    return np.asarray(imputer.transform(problem.incomplete), dtype=np.float64)
+    return _as_array("transform", imputer.transform(_seen(problem)), problem.truth.shape)
+
+
+def _seen(problem: Problem) -> pd.DataFrame:
+    """What a method is given: a copy, since it may write into it and others get the same."""
+    return problem.incomplete.copy()
+
+
+def _as_array(name: str, table: Any, shape: tuple[int, ...]) -> Floats:
+    """A table that a method gave back as an array; refuse one that lacks rows or columns."""
+    array = np.asarray(table, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must give a table of shape {shape}, got {array.shape}")
+    return array
 
 
 def point_metrics(problem: Problem, values: Floats) -> dict[str, float]:
@@ -212,20 +237,17 @@ def draw_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
     rows = np.flatnonzero(~problem.m.all(1))[:MOST_ROWS]
     if rows.size == 0:
         return {"crps": math.nan, "coverage": math.nan, "width": math.nan}
-    drawn = np.stack(
-        [
-            np.asarray(table, dtype=np.float64)
-            for table in imputer.sample(problem.incomplete.iloc[rows], N_IMPUTATIONS)
-        ]
-    )
-    against = (problem.truth[rows], drawn, problem.m[rows], problem.scale)
+    truth = problem.truth[rows]
+    tables = imputer.sample(_seen(problem).iloc[rows], N_IMPUTATIONS)
+    drawn = np.stack([_as_array("sample", table, truth.shape) for table in tables])
+    against = (truth, drawn, problem.m[rows], problem.scale)
     coverage, width = metrics.coverage_and_width(*against)
     return {"crps": metrics.crps(*against), "coverage": coverage, "width": width}
 
 
 def set_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
     """How well the learned pattern sets are the true ones."""
-    learned = imputer.predict_set(problem.incomplete)
+    learned = imputer.predict_set(_seen(problem))
     return {
         "set_accuracy": metrics.set_accuracy(problem.sets, learned),
         "adjusted_rand": metrics.adjusted_rand(problem.sets, learned),
@@ -250,7 +272,8 @@ def classifier_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
         raise ValueError('measure "multiple" needs a data set with a target')
 
     def completed(table: Any, y: Any) -> tuple[Floats, NDArray[Any]]:
-        tables = [np.asarray(t, dtype=np.float64) for t in imputer.sample(table, N_IMPUTATIONS)]
+        drawn = imputer.sample(table.copy(), N_IMPUTATIONS)
+        tables = [_as_array("sample", each, table.shape) for each in drawn]
         return np.concatenate(tables), np.tile(y, N_IMPUTATIONS)
 
     classifier = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
@@ -287,17 +310,20 @@ def images(problem: Problem, values: Floats) -> dict[str, Any]:
 
 
 def plain(found: dict[str, Any]) -> dict[str, Any]:
-    """Metrics as JSON has words for: None where a number is none.
+    """Metrics as JSON has words for: None where a number is none, also in a curve.
 
     Examples
     --------
-    >>> plain({"rmse": 0.5, "accuracy": float("nan")})
-    {'rmse': 0.5, 'accuracy': None}
+    >>> plain({"rmse": [0.5, float("nan")], "accuracy": float("nan")})
+    {'rmse': [0.5, None], 'accuracy': None}
     """
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in found.items()
-    }
+
+    def told(value: Any) -> Any:
+        if isinstance(value, list):
+            return [told(one) for one in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {name: told(value) for name, value in found.items()}
 
 
 def _sample_draws(cell: Cell) -> int | None:

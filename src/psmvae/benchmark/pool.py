@@ -6,7 +6,7 @@ import multiprocessing
 import signal
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from multiprocessing import connection
+from multiprocessing import connection, resource_tracker
 from multiprocessing.reduction import ForkingPickler
 from typing import TYPE_CHECKING, Any
 
@@ -125,9 +125,26 @@ def _start(lane: str, methods: list[Method]) -> _Worker:
     ours, theirs = context.Pipe()
     # a daemon ends with the program that started it
     process = context.Process(target=_work, args=(theirs, methods), daemon=True)
-    process.start()
+    with held():
+        process.start()
     theirs.close()
     return _Worker(process, ours, lane)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Hold Ctrl-C back, here and in a process that is started meanwhile, until that ignores it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        # Windows has no such masks
+        yield
+        return
+    # it is started with the first process, and then lets Ctrl-C through again
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _next(worker: _Worker, waiting: Mapping[str, list[Job]]) -> Iterator[Event]:

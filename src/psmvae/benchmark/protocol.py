@@ -1,9 +1,10 @@
 """The paper's protocol: what goes missing, who sees what, and what is scored.
 
 Per seed: the mask is drawn on all rows, then a permutation splits them 8:1:1. A method is fitted on
-the 80 % and imputes the missing cells of that same 80 %. Columns with fewer than 20 distinct values
-are discrete: imputations are rounded. Each column's error is divided by the range of its complete
-values in the 80 %. Cells that are natively missing are missing to every method and never scored.
+the 80 % and imputes the missing cells of that same 80 %. Whole numbers with fewer than 20 distinct
+values are discrete: imputations are rounded. Each column's error is divided by the range of its
+complete values in the 80 %. Cells that are natively missing are missing to every method and never
+scored.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ import numpy as np
 
 from psmvae.simulate import MECHANISMS, mnar_column
 from psmvae.simulate.table import Numbers
+from psmvae.table.errors import UnsupportedColumnError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 # Columns with fewer distinct values than this are rounded after imputation.
 DISCRETE_BELOW = 20
 TRAIN, TEST = 0.8, 0.1
+# With fewer rows a part of the split would be empty.
+FEWEST_ROWS = 10
 # Random parts of a table have a generator of their own, so that the masks of whole tables do not
 # depend on whether there are such parts.
 _PART = 1
@@ -168,6 +174,38 @@ def _numbers(dataset: str, home: str | None) -> tuple[Numbers, NDArray[Any] | No
     return Numbers.of(data.X), data.y
 
 
+def check_data(datasets: Iterable[str], data_home: str | os.PathLike[str] | None = None) -> None:
+    """Read data sets afresh, and refuse one that no problem can be made of.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it is not there.
+    ValueError
+        If it is unknown or cannot be read, has too few rows, or holds infinity or dates.
+
+    Examples
+    --------
+    >>> check_data(["breast", "brest"])
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown data set 'brest'; known are ...
+    """
+    # a file may have changed since it was read
+    _problem.cache_clear()
+    _numbers.cache_clear()
+    home = None if data_home is None else os.fspath(data_home)
+    for dataset in datasets:
+        try:
+            x = _numbers(dataset, home)[0].x
+        except UnsupportedColumnError as error:
+            raise ValueError(f"{dataset}: {error}") from error
+        if len(x) < FEWEST_ROWS:
+            raise ValueError(f"{dataset}: expected at least {FEWEST_ROWS} rows, got {len(x)}")
+        if np.isinf(x).any():
+            raise ValueError(f"{dataset}: contains infinity; expected finite numbers")
+
+
 def part(
     x: Floats, seed: int, n_rows: int | None, n_columns: int | None
 ) -> tuple[Integers, Integers]:
@@ -202,16 +240,17 @@ def part(
 
 
 def discrete_columns(x: Floats) -> Bools:
-    """Which columns have few distinct values.
+    """Which columns have few distinct values, all whole numbers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> discrete_columns(np.column_stack([np.arange(30.0), np.arange(30.0) % 3]))
-    array([False,  True])
+    >>> levels = np.arange(30.0) % 3
+    >>> discrete_columns(np.column_stack([np.arange(30.0), levels, levels / 10]))
+    array([False,  True, False])
     """
-    n_values = [len(np.unique(column[~np.isnan(column)])) for column in x.T]
-    return np.array(n_values) < DISCRETE_BELOW
+    values = [np.unique(column[~np.isnan(column)]) for column in x.T]
+    return np.array([len(v) < DISCRETE_BELOW and bool((v == np.rint(v)).all()) for v in values])
 
 
 def _first(order: Integers, n: int | None) -> Integers:

@@ -16,11 +16,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import zlib
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import TracebackType
     from typing import Self
 
@@ -103,7 +105,7 @@ class Writer:
     ----------
     folder : path
         Where ``records.jsonl`` is or will be; it is made if it is not there. A last line that a
-        killed run cut short is removed.
+        killed run cut short is removed. Several processes can write to one folder.
 
     Raises
     ------
@@ -123,8 +125,9 @@ class Writer:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = Path(folder) / FILE
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        _repair(self.path)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        with _alone(self._file):
+            _repair(self.path)
 
     def append(self, record: Record) -> None:
         """Write one record.
@@ -138,10 +141,11 @@ class Writer:
             raise ValueError(f"a record needs a key, got {record!r}")
         line = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
         rest = memoryview(line.encode())
-        # one call as a rule: a signal cannot come between the parts of a line
-        while rest:
-            rest = rest[os.write(self._file, rest) :]
-        os.fsync(self._file)
+        with _alone(self._file):
+            # one call as a rule: a signal cannot come between the parts of a line
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+            os.fsync(self._file)
 
     def close(self) -> None:
         """Close the file."""
@@ -162,11 +166,12 @@ class Writer:
 def _read(path: Path) -> list[Record]:
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise RecordError(f"{path}: not a whole gzip file: {error}") from error
-    lines = data.split(b"\n")
-    # what follows the last newline is empty, or a line that was cut short
-    return [_parse(path, number, line) for number, line in enumerate(lines[:-1], 1) if line.strip()]
+    *lines, last = data.split(b"\n")
+    if _is_whole(last):
+        lines.append(last)
+    return [_parse(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _parse(path: Path, number: int, line: bytes) -> Record:
@@ -176,14 +181,45 @@ def _parse(path: Path, number: int, line: bytes) -> Record:
         raise RecordError(f"{path}, line {number}: not JSON: {error}") from error
     if not isinstance(record, dict) or not isinstance(record.get("key"), str):
         raise RecordError(f"{path}, line {number}: expected a record with a key")
+    for name in ("cell", "metrics", "seconds"):
+        if not isinstance(record.get(name, {}), dict):
+            raise RecordError(f"{path}, line {number}: {name} must be an object")
     return record
 
 
 def _repair(path: Path) -> None:
-    """Cut off what follows the last newline."""
-    if not path.is_file():
-        return
+    """Cut off a last line that was cut short, and end one that lacks only its newline."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
-    if whole < len(data):
+    if _is_whole(data[whole:]):
+        with path.open("ab") as file:
+            file.write(b"\n")
+    elif whole < len(data):
         os.truncate(path, whole)
+
+
+def _is_whole(line: bytes) -> bool:
+    """Whether what follows the last newline is a record: a part of one is no JSON."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+@contextmanager
+def _alone(file: int) -> Iterator[None]:
+    """Let no other process write meanwhile: what it has half written looks cut short."""
+    try:
+        import fcntl
+    except ImportError:
+        # Windows has no such locks
+        yield
+        return
+    # nor have some network folders
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_UN)

@@ -209,15 +209,14 @@ def _records(folder: Path) -> list[Record]:
 
 
 def _check_data(cells: Sequence[Cell], home: str | None) -> None:
-    """Raise now for what would otherwise fail in every cell: no data, no such mechanism."""
-    from psmvae.datasets import load
+    """Raise now for what would fail in every cell: no data, or unfit ones, no such mechanism."""
+    from psmvae.benchmark.protocol import check_data
     from psmvae.simulate import MECHANISMS
 
     for mechanism in dict.fromkeys(cell.mechanism for cell in cells):
         if mechanism not in MECHANISMS:
             raise ValueError(f"unknown mechanism {mechanism!r}; known are {', '.join(MECHANISMS)}")
-    for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        load(dataset, home)
+    check_data(dict.fromkeys(cell.dataset for cell in cells), home)
 
 
 def _check_count(name: str, value: Any) -> None:

@@ -135,6 +135,10 @@ def _csv(sheet: Sheet) -> str:
 _TEX = {
     "\\": r"\textbackslash{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": "$<$",
+    ">": "$>$",
     "±": r"$\pm$",
     "–": "--",
     "π": r"$\pi$",

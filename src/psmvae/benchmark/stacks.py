@@ -153,6 +153,9 @@ def _run_fit(
     share: tuple[float, int] | None,
 ) -> Iterator[Record]:
     """Fit, unless a stack did (`share`: seconds, and how many were stacked), and measure."""
+    if share is None and not any(cell.key in job.wanted for cell in cells):
+        # only a stack needs those that are done
+        return
     follows = cells[0].measure == "curve"
     curves = [Curve(cell, imputer, problem) for cell in cells] if follows else []
     if share is None:
@@ -172,7 +175,7 @@ def _run_fit(
         try:
             with quietly():
                 if follows:
-                    found = {"steps": curves[k].steps, "rmse": curves[k].rmse}
+                    found = plain({"steps": curves[k].steps, "rmse": curves[k].rmse})
                     impute = curves[k].seconds
                 else:
                     found, impute = measured(cell, imputer, problem)
@@ -246,7 +249,9 @@ def _parameters(imputer: Any) -> dict[str, Any]:
     """The imputer's parameters, in words where they are objects; kinds in one word."""
     told = imputer.get_params(deep=False) if hasattr(imputer, "get_params") else {}
     kinds = told.pop("kinds", None)
-    shown: dict[str, Any] = {} if not kinds else {"kinds": "all real"}
+    shown: dict[str, Any] = {}
+    if kinds:
+        shown["kinds"] = "all real" if set(kinds.values()) == {"real"} else repr(kinds)
     simple = str | bool | int | float | None
     for name, value in told.items():
         shown[name] = value if isinstance(value, simple) else repr(value)

@@ -40,16 +40,21 @@ def asked(experiment: Experiment, records: Iterable[Record]) -> list[Cell]:
     """
     cells = experiment.cells()
     places = {_place(cell) for cell in cells}
-    more = [
-        Cell.from_json(record["cell"])
-        for record in records
-        if _is_added(record["cell"]["method"], experiment)
-    ]
-    return [*cells, *dict.fromkeys(cell for cell in more if _place(cell) in places)]
+    told = [record.get("cell", {}) for record in records]
+    more = [_known(cell) for cell in told if _is_added(cell.get("method"), experiment)]
+    return [*cells, *dict.fromkeys(cell for cell in more if cell and _place(cell) in places)]
 
 
-def _is_added(method: str, experiment: Experiment) -> bool:
-    if method in experiment.methods:
+def _known(cell: Mapping[str, Any]) -> Cell | None:
+    """A cell of a record; None if another version of this package wrote what this one lacks."""
+    try:
+        return Cell.from_json(dict(cell))
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_added(method: Any, experiment: Experiment) -> bool:
+    if not isinstance(method, str) or method in experiment.methods:
         return False
     return method not in METHODS or bool(added_methods([method]))
 

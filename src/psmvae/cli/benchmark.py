@@ -6,6 +6,7 @@ Like the other commands, these import what is slow to load only when they run.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,8 +29,8 @@ benchmark = typer.Typer(
 )
 
 PAPER = "paper"
-# A page that was written by this command begins so, and may be replaced.
-_FIRST_LINE = "# Results"
+# A page that was written by this command says so, and may be replaced.
+_OURS = "This page is written by `psmvae benchmark page`"
 
 
 def _names(given: list[str] | None) -> list[str] | None:
@@ -205,7 +206,8 @@ def run(
     except (ValueError, FileNotFoundError) as error:
         raise UsageError(" ".join(str(error).split())) from error
     terminal.say(running.summary())
-    terminal.say(f"records in {out}; psmvae benchmark show {experiment}{_again(part)} --from {out}")
+    again = f"psmvae benchmark show {experiment}{_again(part)} --from {shlex.quote(str(out))}"
+    terminal.say(f"records in {out}; {again}")
     failed = [record for record in records if record.get("error")]
     if failed:
         message = f"{len(failed)} of {len(records)} cells failed; --retry runs them again; the "
@@ -322,7 +324,7 @@ def page(
     psmvae benchmark page --to results.md
     """
     records = r.records_in(folder)
-    ours = to.is_file() and to.read_text(encoding="utf-8", errors="replace").startswith(_FIRST_LINE)
+    ours = to.is_file() and _OURS in to.read_text(encoding="utf-8", errors="replace")
     r.check_file(to, ".md", "--to", force=force or ours)
     from psmvae.benchmark.page import write_page
 
@@ -337,5 +339,5 @@ def _again(part: Part) -> str:
     """The options that `show` needs to show what was run."""
     told = " --quick" if part.quick else ""
     for option, values in (("--datasets", part.datasets), ("--methods", part.methods)):
-        told += f" {option} {','.join(values)}" if values else ""
-    return told + (f" --seeds {part.seeds}" if part.seeds else "")
+        told += f" {option} {shlex.quote(','.join(values))}" if values else ""
+    return told + (f" --seeds {shlex.quote(part.seeds)}" if part.seeds else "")

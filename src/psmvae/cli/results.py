@@ -53,12 +53,12 @@ def grid_of(
         if any(record["key"] in quick for record in records):
             message += " in full size; --quick shows those of the small version"
         raise UsageError(message)
-    grid = pivot(mine, cells, metric)
-    if grid.empty:
-        known = ", ".join(metrics_in(mine))
-        message = f"--metric: no record of {experiment.name} holds {metric!r}; they hold {known}"
-        raise UsageError(message)
-    return grid
+    known = metrics_in(mine)
+    # where all failed, there is nothing to hold a metric against
+    if metric is not None and known and metric not in known:
+        message = f"--metric: no record of {experiment.name} holds {metric!r}; they hold "
+        raise UsageError(message + ", ".join(known))
+    return pivot(mine, cells, metric)
 
 
 def paper_of(experiment: Experiment, grid: Grid) -> dict[PaperKey, Figure]:
@@ -111,6 +111,9 @@ def check_file(path: Path, ending: str, option: str, *, force: bool) -> None:
         raise UsageError(message)
     if not path.resolve().parent.is_dir():
         message = f"{option}: {path}: there is no folder {path.resolve().parent}; create it first"
+        raise UsageError(message)
+    if path.is_dir():
+        message = f"{option}: {path}: this is a folder; expected the name of a file"
         raise UsageError(message)
     if path.exists() and not force:
         message = f"{option}: {path}: the file exists already; --force replaces it"

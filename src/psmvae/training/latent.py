@@ -18,7 +18,7 @@ from psmvae.training.settings import Training
 
 # Rows that the simple models are fitted to.
 MAX_LINEAR_ROWS = 3000
-MAX_CLASS_ROWS = 20_000
+MAX_CLASS_ROWS = 5000
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
