@@ -146,6 +146,14 @@ def test_ours_beside_the_papers(made, psmvae):
     assert result.code == 0
     assert "/ .0738 = " in next(x for x in result.out.splitlines() if x.startswith("MissForest"))
     assert result.out == psmvae("benchmark", "compare", "rmse20", "--from", made).out
+    # and the default against every other, paired by seed
+    assert "missing: against psmvae" in result.out
+    assert "paired t test" in result.out
+    both = psmvae(
+        "benchmark", "compare", "rmse20", "--from", made, "--to", "paper", "--against", "mice"
+    )
+    assert "/ .0738 = " in both.out
+    assert "missing: against mice" in both.out
 
 
 def test_ours_beside_other_records(made, psmvae):
@@ -201,7 +209,10 @@ def test_the_page_is_written_and_written_again(made, psmvae, refused, tmp_path):
         (["compare", "rmse20", "--from", "{made}", "--metric", "crps"], "the paper prints rmse"),
         (["compare", "rmse20", "--from", "{made}", "--to", "nowhere"], "nowhere: there are no"),
         (["compare", "rmse20", "--from", "{made}", "--against", "median"], "no method 'median'"),
-        (["compare", "rmse20", "--to", "paper", "--against", "mice"], "give one of them"),
+        (
+            ["compare", "rmse20", "--to", "paper", "--against", "mice", "--format", "csv"],
+            "holds one table",
+        ),
         (["page", "--from", "{ran}", "--to", "page.md"], "an experiment in full size"),
         (["page", "--from", "{made}", "--to", "page.html"], "must end in .md"),
         (["page", "--from", "{made}", "--to", "{folder}"], "this is a folder"),

@@ -29,6 +29,8 @@ benchmark = typer.Typer(
 )
 
 PAPER = "paper"
+# What users get, and others are held against.
+DEFAULT = "psmvae"
 # A page that was written by this command says so, and may be replaced.
 _OURS = "This page is written by `psmvae benchmark page`"
 
@@ -278,36 +280,40 @@ def compare(
             "--against",
             metavar="METHOD",
             show_default=False,
-            help="Compare every method with this one, paired by seed, and rank all.",
+            help="Compare every method with this one, paired by seed, and rank all; beside the "
+            "paper's figures that is psmvae, the default.",
         ),
     ] = None,
     metric: MetricOption = None,
     form: FormatOption = r.Format.TEXT,
 ) -> None:
-    """Compare results with the paper's, with others, or methods with each other.
+    """Compare results with the paper's, with others, and methods with each other.
 
     psmvae benchmark compare rmse20 --to paper
     """
-    if to is not None and against is not None:
-        message = "--to and --against: give one of them"
+    if to is not None and against is not None and form is r.Format.CSV:
+        message = "--to and --against: one of them, since a CSV file holds one table"
         raise UsageError(message)
     asked = part.of(experiment)
     grid = r.grid_of(asked, r.records_in(folder), folder, metric)
     from psmvae.benchmark import compare as c
     from psmvae.benchmark.tables import parts
 
-    title = asked.title
+    title, sheets = asked.title, []
+    if to == PAPER or (to is None and against is None):
+        figures = r.paper_of(asked, grid)
+        sheets += [c.beside_paper(one, figures, name) for name, one in parts(grid, title)]
+        if against is None and form is not r.Format.CSV and r.compares(grid, DEFAULT):
+            against = DEFAULT
+    elif to is not None:
+        other = r.grid_of(asked, r.records_in(Path(to)), Path(to), metric)
+        sheets += [c.beside_other(one, other, name, f"of {to}") for name, one in parts(grid, title)]
     if against is not None:
         row = r.row_of(grid, against)
         others = [one for one in grid.rows if one != row]
-        sheets = [c.paired_sheet(grid, others, row, f"{title}: against {against}")]
-        sheets += [] if form is r.Format.CSV else [c.rank_sheet(grid, f"{title}: ranks")]
-    elif to is None or to == PAPER:
-        figures = r.paper_of(asked, grid)
-        sheets = [c.beside_paper(one, figures, name) for name, one in parts(grid, title)]
-    else:
-        other = r.grid_of(asked, r.records_in(Path(to)), Path(to), metric)
-        sheets = [c.beside_other(one, other, name, f"of {to}") for name, one in parts(grid, title)]
+        sheets.append(c.paired_sheet(grid, others, row, f"{title}: against {against}"))
+        if form is not r.Format.CSV:
+            sheets.append(c.rank_sheet(grid, f"{title}: ranks"))
     r.print_sheets(sheets, form)
 
 

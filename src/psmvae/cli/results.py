@@ -94,6 +94,12 @@ def row_of(grid: Grid, method: str) -> Row:
     return found[0]
 
 
+def compares(grid: Grid, method: str) -> bool:
+    """Whether a method has one row with records, so that others can be held against it."""
+    found = [row for row in grid.rows if row.method == method]
+    return len(found) == 1 and any(grid.at(found[0], column).values for column in grid.columns)
+
+
 def print_sheets(sheets: list[Sheet], form: Format) -> None:
     """Write tables to standard output."""
     texts = [sheet.write(form) for sheet in sheets]
