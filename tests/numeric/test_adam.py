@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from psmvae.training.adam import Adam
+from psmvae.training.weights import Weights
 
 
 def test_it_is_torchs_adam_to_the_bit():
@@ -30,3 +31,18 @@ def test_a_fit_does_not_load_the_compiler(python):
         "print('torch._dynamo' in sys.modules)"
     )
     assert python(code) == "False\n"
+
+
+def test_only_some_parameters_ask_for_gradients():
+    model = nn.Module()
+    model.one = nn.Parameter(torch.ones(2, 3))
+    model.two = nn.Parameter(torch.ones(2, 4))
+    weights = Weights(model, decay=0.0)
+    with weights.only([model.two]) as columns:
+        assert columns.tolist() == [0, 0, 0, 1, 1, 1, 1]
+        (model.one.sum() * model.two.sum()).backward()
+        assert model.one.grad is None
+        weights.take_gradients(100.0, columns)
+    assert weights.now.grad.tolist() == [[0.0] * 3 + [6.0] * 4] * 2
+    assert model.one.requires_grad
+    assert model.two.requires_grad

@@ -146,11 +146,12 @@ def train(
     with ctrl_c_noted() as pressed:
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:
-            step = stepper(WARM_RATE, weights.columns(warm_parameters))
-            for _ in range(WARM_STEPS):
-                step(noise.shuffles(n_members, n_rows)[:, :size])
-                if pressed.is_set() or late():
-                    break
+            with weights.only(warm_parameters) as columns:
+                step = stepper(WARM_RATE, columns)
+                for _ in range(WARM_STEPS):
+                    step(noise.shuffles(n_members, n_rows)[:, :size])
+                    if pressed.is_set() or late():
+                        break
         weights.keep(torch.ones_like(best, dtype=torch.bool))
         if measures:
             measuring = time.perf_counter()
