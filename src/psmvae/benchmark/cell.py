@@ -88,11 +88,8 @@ class Cell:
     @property
     def key(self) -> str:
         """A short name that never changes: a hash of what differs from the defaults."""
-        told = {
-            field.name: value
-            for field in fields(self)
-            if (value := self.to_json()[field.name]) != field.default
-        }
+        plain = self.to_json()
+        told = {f.name: plain[f.name] for f in fields(self) if plain[f.name] != f.default}
         text = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
 

@@ -17,9 +17,7 @@ MISPRINTS = (
 
 # Where text and published program differ, or the text leaves a choice.
 READINGS = (
-    "Hidden layers: one of 128, as the text says. The published program has two in every network. "
-    "With one, PSMVAE(b) meets the paper's figures; with two it is ahead of them on letter and "
-    "behind on breast.",
+    "Hidden layers: one of 128, as the text says. The published program has two in every network.",
     "The objective is the paper's. The published program adds up some of its terms over a batch "
     "and averages others, so that the KL term of r and all terms of x_mis weigh 1/200 there.",
     "PSMVAE(a) is imputed from p(x_mis|z,r), as the text says. The published program imputes it "
@@ -35,9 +33,8 @@ READINGS = (
 # By method: why its figures may differ from the paper's.
 WHY = {
     "psmvae-a": "Where nothing is missing by its own value, p(m|x,r) and x_mis are free to explain "
-    "the holes together, and imputations from p(x_mis|z,r) move away. One training on breast (80 % "
-    "MCAR, the first seed, K = 50) errs by .118 when imputed from p(x_mis|z,r) and by .101 when "
-    "imputed from p(x_obs|z,r), as the published program does; the paper has .1003.",
+    "the holes together, and imputations from p(x_mis|z,r) move away. The published program "
+    "imputes from p(x_obs|z,r), which is not so free; there is no row for that here.",
     "psmvae-b": "K = 1 is a single draw of z. On breast at 80 % missing the paper's K = 1 is "
     "better than its K = 10,000, ours is not: six cells a row of 455 rows are little to learn "
     "from, and training for 1,000 epochs overfits.",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from psmvae.cli.terminal import UsageError
+from psmvae.table.errors import TableError
+from psmvae.table.paths import check_place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -115,12 +117,10 @@ def check_file(path: Path, ending: str, option: str, *, force: bool) -> None:
     if path.suffix.lower() != ending:
         message = f"{option}: {path} must end in {ending}"
         raise UsageError(message)
-    if not path.resolve().parent.is_dir():
-        message = f"{option}: {path}: there is no folder {path.resolve().parent}; create it first"
-        raise UsageError(message)
-    if path.is_dir():
-        message = f"{option}: {path}: this is a folder; expected the name of a file"
-        raise UsageError(message)
+    try:
+        check_place(path, force=True)
+    except TableError as error:
+        raise UsageError(f"{option}: {error}") from error
     if path.exists() and not force:
         message = f"{option}: {path}: the file exists already; --force replaces it"
         raise UsageError(message)

@@ -70,6 +70,16 @@ def check_output(
     psmvae.table.errors.TableError: table.txt: unknown file format; expected one of .csv, ...
     """
     extension(path)
+    check_place(path, force=force, inputs=inputs)
+
+
+def check_place(
+    path: str | os.PathLike[str],
+    *,
+    force: bool = False,
+    inputs: Sequence[str | os.PathLike[str]] = (),
+) -> None:
+    """`check_output` for a file of any kind: all of it but the extension."""
     target = Path(path)
     try:
         folder = target.resolve().parent
