@@ -134,6 +134,14 @@ def test_set_accuracy_does_not_depend_on_the_names_of_the_learned_sets():
     assert metrics.set_accuracy(true, np.zeros(100, int)) == np.mean(true)
 
 
+def test_by_majority_each_learned_set_stands_for_what_most_of_its_rows_are():
+    true = np.array([1] * 40 + [0] * 60)
+    learned = np.array([2] * 30 + [0] * 10 + [2] * 10 + [0] * 30 + [1] * 20)
+    assert metrics.set_majority(true, learned) == pytest.approx((30 + 30 + 20) / 100)
+    assert metrics.set_majority(true, np.zeros(100, int)) == 0.6
+    assert metrics.set_majority(true, 1 - true) == 1.0
+
+
 def test_rand_index_of_blind_sets_is_about_zero():
     rng = np.random.default_rng(7)
     true, learned = rng.integers(0, 2, (2, 2000))

@@ -2,7 +2,13 @@
 
 import torch
 
-from psmvae.nn.linear_gaussian import explained, fit_factor_analysis, fit_where_it_holds
+from psmvae.nn.linear_gaussian import (
+    MIN_REACH,
+    LinearPosterior,
+    explained,
+    fit_factor_analysis,
+    fit_where_it_holds,
+)
 
 
 def heavy(seed=0, n_rows=300, n_columns=40, tail=1.2):
@@ -57,3 +63,22 @@ def test_without_held_out_cells_the_first_is_taken():
     plain = fit_factor_analysis(f, visible, 5)
     taken = fit_where_it_holds(f, visible, torch.zeros_like(held), 5)
     torch.testing.assert_close(plain.loading, taken.loading)
+
+
+def test_a_value_counts_for_no_more_than_the_largest_that_was_seen():
+    generator = torch.Generator().manual_seed(2)
+    factor = torch.randn(1, 200, 1, generator=generator)
+    f = factor + 0.3 * torch.randn(1, 200, 4, generator=generator)
+    f[..., 0] *= 1e-3
+    visible, held = torch.ones_like(f), torch.zeros_like(f)
+    posterior = LinearPosterior(1, 4, 1)
+    posterior.start(f, visible, held, max_rows=200)
+    assert bool((posterior.reach >= MIN_REACH).all())
+    row = torch.zeros(1, 3, 4)
+    edge = posterior.center[0, 0] + posterior.reach[0, 0] * posterior.spread[0, 0]
+    row[0, :, 0] = torch.stack([edge, 10 * edge, 1e4 * edge])
+    mean, *_ = posterior(row, torch.ones_like(row))
+    torch.testing.assert_close(mean[0, 1:], mean[0, :1].expand(2, -1))
+    # what was fitted to is not cut
+    standard = (f - posterior.center) / posterior.spread
+    assert bool((standard.abs() <= posterior.reach * (1 + 1e-5)).all())

@@ -185,6 +185,22 @@ def test_time_is_kept():
     assert not result.interrupted
 
 
+@pytest.mark.parametrize("mask", ["latent", "self"])
+def test_a_share_of_the_last_work_is_enough_to_set_what_it_sets(mask):
+    x, m = table(200)
+    built = model(mask=mask)
+    split = Table(x, m, 2, 0.2, Noise(0))
+    recipe = LatentRecipe(built, TRAINING)
+    before = {name: each.clone() for name, each in built.state_dict().items()}
+    assert recipe.rehearse(split) > 0
+    for name, each in built.state_dict().items():
+        torch.testing.assert_close(each, before[name])
+    recipe.finish(split, Noise(1), 0.05)
+    assert bool((built.proposal >= 1).all())
+    assert bool(((built.trust >= 0) & (built.trust <= 1)).all())
+    assert bool((built.spread >= 1).all())
+
+
 def test_training_leaves_torchs_global_random_state_alone():
     before = torch.get_rng_state()
     x, m = table()

@@ -71,6 +71,7 @@ METRICS = {
         Metric("rmse", "RMSE of the missing cells, in ranges of their columns"),
         Metric("accuracy", "accuracy", "high"),
         Metric("set_accuracy", "pattern-set accuracy", "high"),
+        Metric("set_majority", "pattern-set accuracy, each learned set by its majority", "high"),
         Metric("adjusted_rand", "adjusted Rand index of the pattern sets", "high"),
         Metric("crps", "CRPS of the draws, in ranges of their columns"),
         Metric("coverage", "share of true values in the 90 % interval of the draws", 0.9),

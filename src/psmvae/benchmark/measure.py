@@ -250,6 +250,7 @@ def set_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
     learned = imputer.predict_set(_seen(problem))
     return {
         "set_accuracy": metrics.set_accuracy(problem.sets, learned),
+        "set_majority": metrics.set_majority(problem.sets, learned),
         "adjusted_rand": metrics.adjusted_rand(problem.sets, learned),
     }
 

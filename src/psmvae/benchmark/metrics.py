@@ -178,6 +178,21 @@ def set_accuracy(true: NDArray[Any], learned: NDArray[Any], mnar: int = 1) -> fl
     return float(np.mean((learned == best) == inside))
 
 
+def set_majority(true: NDArray[Any], learned: NDArray[Any]) -> float:
+    """Share of rows of the true set that most rows of their learned set are of.
+
+    It cannot fall below the share of the largest true set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> set_majority(np.array([0, 0, 0, 1]), np.array([1, 1, 0, 1]))
+    0.75
+    """
+    right = sum(np.bincount(true[learned == k]).max() for k in np.unique(learned))
+    return float(right / len(true))
+
+
 def adjusted_rand(true: NDArray[Any], learned: NDArray[Any]) -> float:
     """The Rand index of two groupings of rows, adjusted for chance: 1 if equal, about 0 if blind.
 

@@ -56,7 +56,8 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
         told.append(f"{device}: {len(own):,} cells, {_seconds(own):,.0f} s.")
     on_gpu = [record for device, own in devices.items() if _is_gpu(device) for record in own]
     told.append(
-        f"GPU time in total: {_seconds(on_gpu):,.0f} s; what was trained together is shared out."
+        f"GPU time in total: {_seconds(on_gpu):,.0f} s; what was trained together is "
+        "shared out, and programs that ran side by side each count in full."
     )
     versions: dict[str, dict[str, None]] = {}
     for record in records:

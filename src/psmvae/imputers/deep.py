@@ -21,6 +21,7 @@ from psmvae.models.gmvae import Settings
 from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.network import Network
 from psmvae.nn.noise import Noise
+from psmvae.nn.products import by_blas
 from psmvae.table.codec import Encoded
 from psmvae.training import Progress, Training, train
 from psmvae.training.recipe import Recipe
@@ -163,6 +164,7 @@ class DeepImputer(Imputer):
             max_time=None if self.max_time is None else float(self.max_time),
         )
 
+    @by_blas()
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Build the model and train it."""
         device = checks.torch_device(self.device)
@@ -194,12 +196,14 @@ class DeepImputer(Imputer):
     def _conclude(self, x: Tensor, m: Tensor) -> None:
         """Learn what else the training table tells, once the model is trained."""
 
+    @by_blas()
     def _points(self, x: Floats, m: Bools) -> Floats:
         with torch.no_grad():
             expected = self._expected(*self._tensors(x, m))
             columns: Columns = self.model_.inputs
             return self._in_table_order(columns.point(expected).double().cpu().numpy())
 
+    @by_blas()
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         with torch.no_grad():
             drawn = self._sampled(*self._tensors(x, m), n, seed)

@@ -205,8 +205,10 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     _, row, set_ = torch.nonzero(q_r, as_tuple=True)
     p_x = model.p_x(q_z.of(row, set_).at(epsilon), None, both=False, sets=set_)
     expected = p_x[0].expected().mean(2).squeeze(2)
-    total = expected.new_zeros(1, batch.x.shape[1], expected.shape[-1])
-    return total.index_add(1, row, q_r[:, row, set_].unsqueeze(-1) * expected)
+    # each in a place of its own: adding up by index would depend on a GPU's order of events
+    placed = expected.new_zeros(*q_r.shape, expected.shape[-1])
+    placed[:, row, set_] = expected
+    return (q_r.unsqueeze(-1) * placed).sum(2)
 
 
 def paired_noise(model: GMVAE, n_draws: int, noise: Noise) -> Tensor:

@@ -222,8 +222,7 @@ class QXMis(nn.Module):
 
     def forward(self, inputs: Tensor, z: Tensor, noise: Noise | None) -> Cells:
         """The distribution of every cell."""
-        rows = inputs[:, :, None, None, :].expand(*z.shape[:-1], -1)
-        cells: Cells = self.columns(self.net(torch.cat([rows, z], -1), noise))
+        cells: Cells = self.columns(self.net(z, noise, once=inputs))
         return cells
 
 

@@ -15,6 +15,8 @@ RIDGE = 3.0
 PSI_WEIGHT = 10.0
 # Priors that are tried where that one is worse than the mean: few cells with heavy tails.
 STRONGER = (30.0, 300.0, 3000.0)
+# Deviations that always count in full.
+MIN_REACH = 4.0
 
 
 class FactorAnalysis(NamedTuple):
@@ -141,11 +143,15 @@ def fit_where_it_holds(f: Tensor, visible: Tensor, held: Tensor, n_latent: int) 
 class LinearPosterior(nn.Module):
     """The exact posterior of the starting factor analysis, frozen: where the encoder begins.
 
-    Features enter as the encoder sees them and are standardised here.
+    Features enter as the encoder sees them and are standardised here. None counts for more than the
+    largest that the factor analysis was fitted to (``reach``): in a column of zeros with an odd
+    value among rows it did not see, one cell would otherwise carry its row thousands of deviations
+    away.
     """
 
     center: Tensor
     spread: Tensor
+    reach: Tensor
     mean: Tensor
     loading: Tensor
     psi: Tensor
@@ -154,6 +160,7 @@ class LinearPosterior(nn.Module):
         super().__init__()
         self.register_buffer("center", torch.zeros(n_members, n_features))
         self.register_buffer("spread", torch.ones(n_members, n_features))
+        self.register_buffer("reach", torch.full((n_members, n_features), torch.inf))
         self.register_buffer("mean", torch.zeros(n_members, n_features))
         self.register_buffer("loading", torch.zeros(n_members, n_features, n_latent))
         self.register_buffer("psi", torch.ones(n_members, n_features))
@@ -172,9 +179,9 @@ class LinearPosterior(nn.Module):
         spread = torch.where(spread > 1e-6, spread, 1.0)
         standard = (f - center[:, None]) / spread[:, None]
         fa = fit_where_it_holds(standard, visible, held, self.loading.shape[-1])
-        for name, value in zip(
-            ("center", "spread", "mean", "loading", "psi"), (center, spread, *fa), strict=True
-        ):
+        reach = (standard.abs() * visible).amax(1).clamp(min=MIN_REACH)
+        names = ("center", "spread", "reach", "mean", "loading", "psi")
+        for name, value in zip(names, (center, spread, reach, *fa), strict=True):
             getattr(self, name).copy_(value)
         return FactorAnalysis(
             (center + spread * fa.mean).float(),
@@ -184,6 +191,8 @@ class LinearPosterior(nn.Module):
 
     def forward(self, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean, A with covariance A Aᵀ, and log det A; rows ``(member, row, ...)``."""
-        standard = (f - self.center.unsqueeze(1)) / self.spread.unsqueeze(1) * visible
+        reach = self.reach.unsqueeze(1)
+        standard = (f - self.center.unsqueeze(1)) / self.spread.unsqueeze(1)
+        standard = torch.clamp(standard, -reach, reach) * visible
         mean, a = posterior(FactorAnalysis(self.mean, self.loading, self.psi), standard, visible)
         return mean, a, a.diagonal(dim1=-2, dim2=-1).log().sum(-1)

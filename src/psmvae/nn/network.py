@@ -94,16 +94,21 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """One product over all other axes, batched over members where there are several."""
-        rows = x.reshape(x.shape[0], -1, x.shape[-1])
-        if self.bias is None:
-            y = torch.bmm(rows, self.weight)
-        elif x.shape[0] == 1:
-            # one product with its bias is one operation, a batch of one is two
-            bias, weight = self.bias.flatten(), self.weight.squeeze(0)
-            y = torch.addmm(bias, rows.squeeze(0), weight)
-        else:
-            y = torch.baddbmm(self.bias, rows, self.weight)
-        return y.reshape(*x.shape[:-1], self.weight.shape[-1])
+        return affine(x, self.weight, self.bias)
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """X W + b with weights ``(member, in, out)`` and biases ``(member, 1, out)``."""
+    rows = x.reshape(x.shape[0], -1, x.shape[-1])
+    if x.shape[0] == 1:
+        # one product with its bias is one operation; a batch of one takes longer, and is two
+        one, single = rows.squeeze(0), weight.squeeze(0)
+        y = torch.mm(one, single) if bias is None else torch.addmm(bias.flatten(), one, single)
+    elif bias is None:
+        y = torch.bmm(rows, weight)
+    else:
+        y = torch.baddbmm(bias, rows, weight)
+    return y.reshape(*x.shape[:-1], weight.shape[-1])
 
 
 class Norm(nn.Module):
@@ -116,6 +121,9 @@ class Norm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Mean 0, variance 1 over the last axis, then gain and shift."""
+        if x.shape[0] == 1:
+            gain, shift = self.gain.squeeze(0), self.shift.squeeze(0)
+            return nn.functional.layer_norm(x, x.shape[-1:], gain, shift)
         shape = (x.shape[0],) + (1,) * (x.dim() - 2) + (x.shape[-1],)
         normed = nn.functional.layer_norm(x, x.shape[-1:])
         return torch.addcmul(self.shift.view(shape), normed, self.gain.view(shape))
@@ -142,7 +150,7 @@ def dropped(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
     """Drop a share of the units and scale up the others; nothing without noise."""
     if noise is None or rate == 0.0:
         return h
-    return h * noise.keep(h.shape, 1 - rate) / (1 - rate)
+    return h * noise.keep(h.shape, 1 - rate).to(h.dtype).div_(1 - rate)
 
 
 class MLP(nn.Module):
@@ -212,18 +220,30 @@ class MLP(nn.Module):
             raise ValueError("the last layer has no bias")
         return self.last.bias
 
-    def forward(self, x: Tensor, noise: Noise | None = None, sets: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        noise: Noise | None = None,
+        sets: Tensor | None = None,
+        once: Tensor | None = None,
+    ) -> Tensor:
         """Outputs; ``noise`` is given while training.
 
         Where r is appended, ``sets`` ``(row,)`` gives each row one set of its own, and the set axis
-        has size one.
+        has size one. ``once`` ``(member, row, in)`` are the first inputs, where they are the same
+        for all draws and sets of a row: the network then works on them once a row.
         """
         if self.n_sets and self.set_at == "first":
             one_hot = self.one_hot.to(x.dtype)
             if sets is not None:
                 one_hot = one_hot[sets][:, None, None]
             x = torch.cat([x, one_hot.expand(*x.shape[:-1], -1)], -1)
-        h = self.first(x)
+        if once is None:
+            h = self.first(x)
+        else:
+            n_once = once.shape[-1]
+            a_row = affine(once, self.first.weight[:, :n_once], self.first.bias)
+            h = affine(x, self.first.weight[:, n_once:]) + a_row[:, :, None, None]
         if self.set_bias is not None and len(self.hidden) == 0:
             h = h + self.set_bias
         if self.residual:

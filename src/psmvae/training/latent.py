@@ -22,6 +22,9 @@ MAX_CLASS_ROWS = 5000
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
+# What is done with these takes about as long as the draws of so many proposals, and no fewer rows
+# are worth looking at.
+FINISH, FEWEST_ROWS = 50.0, 16
 TRUSTS, TRUST_ROWS, TRUST_DRAWS = (1.0, 0.5, 0.25, 0.1, 0.0), 512, 20
 
 
@@ -78,21 +81,37 @@ class LatentRecipe:
             return -iwae(answer, weight_observed=weight)
         return -elbo(answer, weight_observed=weight, beta=training.beta)
 
-    def finish(self, table: Table, noise: Noise) -> None:
+    @torch.no_grad()
+    def rehearse(self, table: Table) -> float:
+        """Weigh the draws of one proposal."""
+        batch = table.all_rows(slice(0, PROPOSAL_ROWS))
+        epsilon = batch.x.new_zeros(
+            self.model.settings.n_members, 1, PROPOSAL_DRAWS, 1, self.model.settings.n_latent
+        )
+        uniform = 0.5 + epsilon.new_zeros(*epsilon.shape[:-1], batch.x.shape[-1])
+        self.model.answer(batch, epsilon, uniform=uniform if self.model.joint else None)
+        return FINISH
+
+    def finish(self, table: Table, noise: Noise, share: float) -> None:
         """Set the proposal of importance draws, how far to trust them, and how wide draws are."""
-        choose_proposal(self.model, table, noise)
-        choose_trust(self.model, table, noise)
-        calibrate(self.model, table, noise)
+        choose_proposal(self.model, table, noise, share)
+        choose_trust(self.model, table, noise, share)
+        calibrate(self.model, table, noise, share)
+
+
+def some_rows(most: int, share: float) -> int:
+    """A share of rows, enough of them to learn something."""
+    return min(most, max(FEWEST_ROWS, int(share * most)))
 
 
 @torch.no_grad()
-def choose_proposal(model: GMVAE, table: Table, noise: Noise) -> None:
+def choose_proposal(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -> None:
     """Set how much wider than q(z | ·) importance draws are made: where their weights are evenest.
 
     Trained with β < 1, and by amortisation at any β, q(z | ·) is narrower than p(z | x_obs, m), and
     draws from it never reach where weights are large.
     """
-    batch = table.all_rows(slice(0, PROPOSAL_ROWS))
+    batch = table.all_rows(slice(0, some_rows(PROPOSAL_ROWS, share)))
     epsilon = paired_noise(model, PROPOSAL_DRAWS, noise)
     uniform = noise.uniform(*epsilon.shape[:-1], batch.x.shape[-1]) if model.joint else None
     best = torch.zeros_like(model.proposal)
@@ -107,14 +126,14 @@ def choose_proposal(model: GMVAE, table: Table, noise: Noise) -> None:
 
 
 @torch.no_grad()
-def choose_trust(model: GMVAE, table: Table, noise: Noise) -> None:
+def choose_trust(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -> None:
     """Set the power of importance weights that predicts held-out cells best.
 
     1 is the posterior itself, with the proposal chosen for it; below, draws are from q(z | ·), all
     there is at 0: with few and uneven draws this trades much noise for a little bias.
     """
     standard = paired_noise(model, TRUST_DRAWS, noise)
-    n_rows = min(table.n_rows, TRUST_ROWS)
+    n_rows = min(table.n_rows, some_rows(TRUST_ROWS, share))
     error = torch.zeros(len(TRUSTS), model.settings.n_members, device=table.x.device)
     size = max(1, Posterior(model, TRUST_DRAWS, seed=0).rows_at_once(TRUST_DRAWS))
     for start in range(0, n_rows, size):
@@ -138,7 +157,7 @@ def choose_trust(model: GMVAE, table: Table, noise: Noise) -> None:
 
 
 @torch.no_grad()
-def calibrate(model: GMVAE, table: Table, noise: Noise) -> None:
+def calibrate(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -> None:
     """Set how much wider draws must be than the model says, from the held-out cells.
 
     A column's factor is the root of the mean squared error over the mean predicted variance, drawn
@@ -146,7 +165,7 @@ def calibrate(model: GMVAE, table: Table, noise: Noise) -> None:
     """
     if not bool(model.inputs.is_number.any()):
         return
-    n_rows = min(table.n_rows, MAX_CALIBRATION_ROWS)
+    n_rows = min(table.n_rows, some_rows(MAX_CALIBRATION_ROWS, share))
     size = Posterior(model, CALIBRATION_DRAWS, seed=0).rows_at_once(CALIBRATION_DRAWS)
     error, variance = torch.zeros_like(model.spread), torch.zeros_like(model.spread)
     count = torch.zeros_like(model.spread)

@@ -27,8 +27,8 @@ MIN_GAIN = 1e-4
 WARM_STEPS, WARM_RATE = 300, 3e-2
 # Tables with more rows are shuffled first.
 SHUFFLED_ABOVE = 1000
-# Calibration takes about as long as so many measurements of the held-out error.
-FINISH = 8
+# What is learned after the steps may take this share of the time a user gave.
+LAST_SHARE = 0.25
 # Norm that a member's gradient is cut to.
 MAX_NORM = 100.0
 
@@ -98,15 +98,18 @@ def train(
     the step at hand and keep the best weights so far.
     """
     began = time.perf_counter() if began is None else began
-    # what comes after the steps takes about as long as FINISH measurements
-    reserve = 0.0
+    # seconds that are kept for what comes after the steps, and how much of that fits in
+    reserve, share = 0.0, 1.0
 
     def late() -> bool:
         if settings.max_time is None:
             return False
+        return now() - began + reserve > settings.max_time
+
+    def now() -> float:
         if x.device.type == "cuda":
             torch.cuda.synchronize(x.device)
-        return time.perf_counter() - began + reserve > settings.max_time
+        return time.perf_counter()
 
     n_rows, separate = x.shape[-2], x.ndim == 3
     if n_rows > SHUFFLED_ABOVE:
@@ -154,11 +157,17 @@ def train(
                         break
         weights.keep(torch.ones_like(best, dtype=torch.bool))
         if measures:
-            measuring = time.perf_counter()
             best = measure()
             if settings.max_time is not None:
-                reserve = FINISH * (time.perf_counter() - measuring)
-                reserve = min(reserve, 0.3 * settings.max_time)
+                # first calls set things up: the second ones tell
+                recipe.rehearse(table)
+                times = [now()]
+                measure()
+                times.append(now())
+                parts = recipe.rehearse(table)
+                last = parts * (now() - times[1])
+                share = min(1.0, LAST_SHARE * settings.max_time / max(last, 1e-9))
+                reserve = share * last + times[1] - times[0]
         step = stepper(settings.learning_rate, None)
         for epoch in range(1, settings.max_epochs + 1):
             shuffled = noise.shuffles(n_members, n_rows)
@@ -192,5 +201,5 @@ def train(
         weights.release()
         if measures:
             result.best = best.tolist()
-            recipe.finish(table, noise)
+            recipe.finish(table, noise, share)
     return result

@@ -47,6 +47,13 @@ class Recipe(Protocol):
         """The loss of each row, ``(member, row)``."""
         ...
 
-    def finish(self, table: Table, noise: Noise) -> None:
-        """Learn from the held-out cells what only they can teach, when the weights are final."""
+    def rehearse(self, table: Table) -> float:
+        """Do a part of what `finish` does, and return how many such parts it comes to."""
+        ...
+
+    def finish(self, table: Table, noise: Noise, share: float) -> None:
+        """Learn from the held-out cells what only they can teach, when the weights are final.
+
+        ``share`` below 1 asks for so much of the work only, where time is short.
+        """
         ...
