@@ -45,7 +45,7 @@ def made_up(cell: Cell) -> dict:
     error = random.Random(cell.method).uniform(0.05, 0.2) + rng.uniform(0, 0.02)
     found = {"rmse": error, "crps": error / 2, "coverage": 0.85, "width": 0.3, "bias": 0.01}
     if cell.measure == "sets":
-        found["set_accuracy"] = 0.6 + error
+        found |= {"set_accuracy": 0.6 + error, "set_majority": 0.7, "adjusted_rand": 0.1}
     if cell.measure == "multiple":
         found["accuracy"] = 0.8 + error
     if cell.measure == "curve":

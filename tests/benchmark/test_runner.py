@@ -46,7 +46,7 @@ def fails(seed, device, **overrides):
     raise OSError("no luck")
 
 def slow(seed, device, **overrides):
-    time.sleep(1.0)
+    time.sleep(3.0)
     return METHODS["mean"].make(seed, device, **overrides)
 
 for make in (dies, fails, slow):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from psmvae import GMVAEImputer, PSMVAEImputer, VAEImputer
+from psmvae.models.batch import Batch
 
 FAST = {"max_epochs": 3, "random_state": 0}
 
@@ -23,6 +24,7 @@ def both_ways(imputer, n_draws, enough):
     imputer.set_params(n_draws=n_draws, enough_draws=enough)
     model = imputer.model_
     model.trust.zero_()
+    model.by_middle.zero_()
     x, m = imputer._tensors(*imputer._encode(table()))
     posterior = imputer._posterior(3)
     with torch.no_grad():
@@ -49,6 +51,22 @@ def test_it_is_importance_sampling_at_no_trust(make, n_draws, enough):
     fast, size, slow, sizes = both_ways(make().fit(table()), n_draws, enough)
     torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(size, sizes, atol=1e-2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_the_middle_stands_for_all_draws_where_it_does_as_well(n_members):
+    imputer = PSMVAEImputer(n_members=n_members, **FAST).fit(table())
+    model = imputer.model_
+    model.trust.zero_()
+    model.by_middle.fill_(1.0)
+    x, m = imputer._tensors(*imputer._encode(table()))
+    with torch.no_grad():
+        found, size = imputer._posterior(3).impute(x, m)
+        batch = Batch.of(x.expand(n_members, -1, -1), m.expand(n_members, -1, -1))
+        torch.testing.assert_close(found, model.predict(batch).mean(0), atol=1e-3, rtol=1e-3)
+    assert size.tolist() == [float(imputer.n_draws)] * len(x)
+    before = imputer.transform(table())
+    pd.testing.assert_frame_equal(before, imputer.set_params(n_draws=7).transform(table()))
 
 
 def test_sets_a_row_is_not_in_are_not_decoded():

@@ -244,3 +244,15 @@ def test_trust_is_what_predicts_held_out_cells_best():
         built.q_z.net.last.bias[..., :2] += 1.0
     choose_trust(built, split, Noise(1))
     assert float(built.trust) == 1.0
+    assert float(built.by_middle) == 0.0
+
+
+def test_no_draws_where_the_middle_predicts_as_well():
+    # a linear decoder: the mean over z is the decoder of the mean
+    x, m = table(400)
+    built = model(n_members=1)
+    split = Table(x, m, 1, 0.2, Noise(0))
+    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    choose_trust(built, split, Noise(1))
+    assert float(built.by_middle) == 1.0
+    assert float(built.trust) == 0.0

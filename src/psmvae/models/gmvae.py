@@ -65,6 +65,7 @@ class GMVAE(nn.Module):
     spread: Tensor
     proposal: Tensor
     trust: Tensor
+    by_middle: Tensor
 
     def __init__(
         self,
@@ -112,11 +113,13 @@ class GMVAE(nn.Module):
         weight = (1 / (1 - missing_rate).mean().clamp(min=1e-3)).view(1, 1, 1, 1)
         self.register_buffer("weight_observed", weight, persistent=False)
         # what is learned from the table once the weights are: how much wider draws are than the
-        # likelihood says, how much wider than q(z | ·) the proposal of importance draws is, and the
-        # power their weights are raised to for point estimates
+        # likelihood says, how much wider than q(z | ·) the proposal of importance draws is, the
+        # power their weights are raised to for point estimates, and whether (1) or not (0) the
+        # middle of q(z | ·) does as well as draws for these
         self.register_buffer("spread", torch.ones(settings.n_members, n_columns))
         self.register_buffer("proposal", torch.ones(settings.n_members))
         self.register_buffer("trust", torch.ones(settings.n_members))
+        self.register_buffer("by_middle", torch.zeros(settings.n_members))
 
     @property
     def joint(self) -> bool:

@@ -26,6 +26,8 @@ PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 # are worth looking at.
 FINISH, FEWEST_ROWS = 50.0, 16
 TRUSTS, TRUST_ROWS, TRUST_DRAWS = (1.0, 0.5, 0.25, 0.1, 0.0), 512, 20
+# An error that is larger by this share at most is as good.
+AS_WELL = 0.002
 
 
 @dataclass(frozen=True)
@@ -130,17 +132,20 @@ def choose_trust(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -
     """Set the power of importance weights that predicts held-out cells best.
 
     1 is the posterior itself, with the proposal chosen for it; below, draws are from q(z | ·), all
-    there is at 0: with few and uneven draws this trades much noise for a little bias.
+    there is at 0: with few and uneven draws this trades much noise for a little bias. Where the
+    middle of q(z | ·) predicts these cells as well, there is no need to draw.
     """
     standard = paired_noise(model, TRUST_DRAWS, noise)
     n_rows = min(table.n_rows, some_rows(TRUST_ROWS, share))
     error = torch.zeros(len(TRUSTS), model.settings.n_members, device=table.x.device)
+    of_middle = torch.zeros_like(error[0])
     size = max(1, Posterior(model, TRUST_DRAWS, seed=0).rows_at_once(TRUST_DRAWS))
     for start in range(0, n_rows, size):
         rows = slice(start, min(start + size, n_rows))
         batch, held = table.all_rows(rows), table.held[:, rows]
         shape = (*standard.shape[:-1], batch.x.shape[-1])
         uniform = noise.uniform(*shape) if model.joint else None
+        of_middle += (model.inputs.error(model.predict(batch), batch.x) * held).sum((1, 2))
         for proposal, trusts in ((model.proposal, TRUSTS[:1]), (None, TRUSTS[1:])):
             wide = 1.0 if proposal is None else proposal[:, None, None, None, None]
             answer = model.answer(batch, wide * standard, uniform=uniform)
@@ -154,6 +159,11 @@ def choose_trust(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -
                 found = (model.inputs.error(mean, batch.x) * held).sum((1, 2))
                 error[TRUSTS.index(trust)] += found
     model.trust.copy_(torch.tensor(TRUSTS, device=error.device)[error.argmin(0)])
+    if not model.p_m.depends_on_x:
+        # errors are squares
+        does = of_middle <= error.amin(0) * (1 + AS_WELL) ** 2
+        model.by_middle.copy_(does)
+        model.trust.masked_fill_(does, 0.0)
 
 
 @torch.no_grad()
