@@ -26,8 +26,9 @@ PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 # are worth looking at.
 FINISH, FEWEST_ROWS = 50.0, 16
 TRUSTS, TRUST_ROWS, TRUST_DRAWS = (1.0, 0.5, 0.25, 0.1, 0.0), 512, 20
-# An error that is larger by this share at most is as good.
-AS_WELL = 0.002
+# An error that is larger by this share at most is as good; more where a user set a limit to the
+# time, since draws make imputation many times slower.
+AS_WELL, AS_WELL_IN_A_HURRY = 0.002, 0.03
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class LatentRecipe:
     def finish(self, table: Table, noise: Noise, share: float) -> None:
         """Set the proposal of importance draws, how far to trust them, and how wide draws are."""
         choose_proposal(self.model, table, noise, share)
-        choose_trust(self.model, table, noise, share)
+        as_well = AS_WELL if self.training.max_time is None else AS_WELL_IN_A_HURRY
+        choose_trust(self.model, table, noise, share, as_well)
         calibrate(self.model, table, noise, share)
 
 
@@ -128,7 +130,9 @@ def choose_proposal(model: GMVAE, table: Table, noise: Noise, share: float = 1.0
 
 
 @torch.no_grad()
-def choose_trust(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -> None:
+def choose_trust(
+    model: GMVAE, table: Table, noise: Noise, share: float = 1.0, as_well: float = AS_WELL
+) -> None:
     """Set the power of importance weights that predicts held-out cells best.
 
     1 is the posterior itself, with the proposal chosen for it; below, draws are from q(z | ·), all
@@ -161,7 +165,7 @@ def choose_trust(model: GMVAE, table: Table, noise: Noise, share: float = 1.0) -
     model.trust.copy_(torch.tensor(TRUSTS, device=error.device)[error.argmin(0)])
     if not model.p_m.depends_on_x:
         # errors are squares
-        does = of_middle <= error.amin(0) * (1 + AS_WELL) ** 2
+        does = of_middle <= error.amin(0) * (1 + as_well) ** 2
         model.by_middle.copy_(does)
         model.trust.masked_fill_(does, 0.0)
 
