@@ -39,14 +39,17 @@ def gpu(record: dict[str, Any]) -> str:
         lines.append(
             f"| {cell['n_draws']:,} | {enough} | {cell['ms_a_row']:.4f} | {cell['rmse']:.4f} |"
         )
-    profile = record["profile"]
+    profiles = [
+        f"A step of {each['members']} member{'s' if each['members'] > 1 else ''} is "
+        f"{each['kernels']:.0f} kernels that run for {each['kernel_ms']:.2f} ms one after the "
+        f"other, {each['products_ms']:.2f} ms of it matrix products."
+        for each in record["profiles"]
+    ]
     lines += [
         "",
         f"{record['gpu']}, torch {record['versions']['torch']}, {record['table']}; the model of "
         f"the second table was trained for {imputation['epochs']} epochs in "
-        f"{imputation['fit_seconds']:.1f} s. A step of one member is {profile['kernels']:.0f} "
-        f"kernels that run for {profile['kernel_ms']:.2f} ms one after the other, "
-        f"{profile['products_ms']:.2f} ms of it matrix products.",
+        f"{imputation['fit_seconds']:.1f} s. {' '.join(profiles)}",
     ]
     return "\n".join(lines)
 
