@@ -28,7 +28,7 @@ FINISH, FEWEST_ROWS = 50.0, 16
 TRUSTS, TRUST_ROWS, TRUST_DRAWS = (1.0, 0.5, 0.25, 0.1, 0.0), 512, 20
 # An error that is larger by this share at most is as good; more where a user set a limit to the
 # time, since draws make imputation many times slower.
-AS_WELL, AS_WELL_IN_A_HURRY = 0.002, 0.03
+AS_WELL, AS_WELL_IN_A_HURRY = 0.01, 0.03
 
 
 @dataclass(frozen=True)
