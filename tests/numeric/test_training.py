@@ -201,6 +201,31 @@ def test_a_share_of_the_last_work_is_enough_to_set_what_it_sets(mask):
     assert bool((built.spread >= 1).all())
 
 
+def test_members_of_one_table_decide_together_whether_to_draw():
+    x, m = table(400)
+    built = model(n_members=2)
+    split = Table(x, m, 2, 0.2, Noise(0))
+    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    with torch.no_grad():
+        # the second is far from the posterior: only the weights can tell
+        built.q_z.net.last.bias[1, :, :2] += 1.0
+    choose_trust(built, split, Noise(1))
+    assert built.by_middle.tolist() == [0.0, 0.0]
+    assert float(built.trust[1]) == 1.0
+    own = Table(x.expand(2, -1, -1), m.expand(2, -1, -1), 2, 0.2, Noise(0))
+    choose_trust(built, own, Noise(1))
+    assert built.by_middle.tolist() == [1.0, 0.0]
+
+
+def test_without_evidence_draws_are_weighed():
+    x, m = table(400)
+    built = model(n_members=1)
+    split = Table(x, m, 1, 0.2, Noise(0))
+    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    choose_trust(built, split, Noise(1), 0.0)
+    assert float(built.by_middle) == 0.0
+
+
 def test_training_leaves_torchs_global_random_state_alone():
     before = torch.get_rng_state()
     x, m = table()

@@ -63,7 +63,8 @@ class DeepImputer(Imputer):
     patience : int, default=20
         Epochs without a better held-out error before training stops.
     max_time : float, optional
-        Seconds that `fit` may take, within about a tenth; what is learned by then is kept.
+        Seconds that `fit` may take, within about a tenth; what is learned by then is kept. With
+        any limit, single imputations do without draws where these gain less than 3 % rather than 1.
     device : str, default="auto"
         "auto" (CUDA where there is one), "cpu", "cuda" or "cuda:N".
     random_state : int, RandomState or None, default=None

@@ -17,6 +17,7 @@ from psmvae.imputers.base import Callback
 from psmvae.imputers.deep import DeepImputer
 from psmvae.kinds import KINDS
 from psmvae.nn.noise import Noise
+from psmvae.nn.products import by_blas
 from psmvae.training import train
 
 # Likelihoods that know nothing of a column but its number of levels.
@@ -83,16 +84,17 @@ def fit_together(
     training = lead._training(lead.n_rows_)
     trainer = copy.copy(lead)
     trainer.model_ = stack
-    result = train(
-        trainer._recipe(training),
-        torch.stack([x for x, _ in tensors]),
-        torch.stack([m for _, m in tensors]),
-        len(fitted),
-        training,
-        Noise(lead._seed(3), device),
-        callback,
-        began,
-    )
+    with by_blas():
+        result = train(
+            trainer._recipe(training),
+            torch.stack([x for x, _ in tensors]),
+            torch.stack([m for _, m in tensors]),
+            len(fitted),
+            training,
+            Noise(lead._seed(3), device),
+            callback,
+            began,
+        )
     if result.interrupted:
         raise KeyboardInterrupt
     for k, (imputer, (x, m)) in enumerate(zip(fitted, tensors, strict=True)):

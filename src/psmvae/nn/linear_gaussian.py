@@ -144,9 +144,9 @@ class LinearPosterior(nn.Module):
     """The exact posterior of the starting factor analysis, frozen: where the encoder begins.
 
     Features enter as the encoder sees them and are standardised here. None counts for more than the
-    largest that the factor analysis was fitted to (``reach``): in a column of zeros with an odd
-    value among rows it did not see, one cell would otherwise carry its row thousands of deviations
-    away.
+    largest that the factor analysis was fitted to, or MIN_REACH deviations (``reach``): in a column
+    of zeros with an odd value among rows it did not see, one cell would otherwise carry its row
+    thousands of deviations away.
     """
 
     center: Tensor

@@ -22,14 +22,14 @@ class _Switch:
         with self.lock:
             if self.users == 0:
                 self.before = bool(torch.backends.mkldnn.enabled)
-                torch.backends.mkldnn.set_flags(_enabled=False)
+                torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
             self.users += 1
 
     def leave(self) -> None:
         with self.lock:
             self.users -= 1
             if self.users == 0:
-                torch.backends.mkldnn.set_flags(_enabled=self.before)
+                torch.backends.mkldnn.enabled = self.before  # type: ignore[assignment]
 
 
 _SWITCH = _Switch()

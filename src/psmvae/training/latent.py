@@ -26,9 +26,10 @@ PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 # are worth looking at.
 FINISH, FEWEST_ROWS = 50.0, 16
 TRUSTS, TRUST_ROWS, TRUST_DRAWS = (1.0, 0.5, 0.25, 0.1, 0.0), 512, 20
-# An error that is larger by this share at most is as good; more where a user set a limit to the
-# time, since draws make imputation many times slower.
-AS_WELL, AS_WELL_IN_A_HURRY = 0.01, 0.03
+# An error that is larger by this share at most is as good, if so many cells say so; more where a
+# user set a limit to the time, since draws make imputation many times slower, and less where
+# weights are best trusted fully: there more draws than TRUST_DRAWS would be better still.
+AS_WELL, AS_WELL_IN_A_HURRY, AS_WELL_AS_FULL_TRUST, FEWEST_CELLS = 0.01, 0.03, 0.002, 100
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,8 @@ def choose_trust(
 
     1 is the posterior itself, with the proposal chosen for it; below, draws are from q(z | ·), all
     there is at 0: with few and uneven draws this trades much noise for a little bias. Where the
-    middle of q(z | ·) predicts these cells as well, there is no need to draw.
+    middle of q(z | ·) predicts these cells as well, there is no need to draw. Members of one table
+    are averaged, and decide this together.
     """
     standard = paired_noise(model, TRUST_DRAWS, noise)
     n_rows = min(table.n_rows, some_rows(TRUST_ROWS, share))
@@ -166,6 +168,10 @@ def choose_trust(
     if not model.p_m.depends_on_x:
         # errors are squares
         does = of_middle <= error.amin(0) * (1 + as_well) ** 2
+        does &= (model.trust < 1) | (of_middle <= error[0] * (1 + AS_WELL_AS_FULL_TRUST) ** 2)
+        does &= table.held[:, :n_rows].sum((1, 2)) >= FEWEST_CELLS
+        if table.x.shape[0] == 1:
+            does = does.all().expand(does.shape)
         model.by_middle.copy_(does)
         model.trust.masked_fill_(does, 0.0)
 

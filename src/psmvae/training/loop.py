@@ -146,6 +146,20 @@ def train(
 
         return Stepper(step, noise)
 
+    if measures and settings.max_time is not None:
+        # first calls set things up: the second ones tell
+        measure()
+        recipe.rehearse(table)
+        times = [now()]
+        measure()
+        times.append(now())
+        parts = recipe.rehearse(table)
+        times.append(now())
+        last = parts * (times[2] - times[1])
+        most = min(LAST_SHARE * settings.max_time, settings.max_time - (times[2] - began))
+        share = min(1.0, max(most, 0.0) / max(last, 1e-9))
+        reserve = share * last + times[1] - times[0]
+
     with ctrl_c_noted() as pressed:
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:
@@ -158,16 +172,6 @@ def train(
         weights.keep(torch.ones_like(best, dtype=torch.bool))
         if measures:
             best = measure()
-            if settings.max_time is not None:
-                # first calls set things up: the second ones tell
-                recipe.rehearse(table)
-                times = [now()]
-                measure()
-                times.append(now())
-                parts = recipe.rehearse(table)
-                last = parts * (now() - times[1])
-                share = min(1.0, LAST_SHARE * settings.max_time / max(last, 1e-9))
-                reserve = share * last + times[1] - times[0]
         step = stepper(settings.learning_rate, None)
         for epoch in range(1, settings.max_epochs + 1):
             shuffled = noise.shuffles(n_members, n_rows)
