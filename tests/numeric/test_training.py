@@ -45,6 +45,15 @@ def model(n_members=2, seed=0, mask="latent"):
     return PSMVAE(Layout.of(real_columns(4)), settings, torch.full((4,), 0.2), Noise(seed))
 
 
+def started(n_members):
+    """A model at its linear start, and the table it was started from."""
+    x, m = table(400)
+    built = model(n_members=n_members)
+    split = Table(x, m, n_members, 0.2, Noise(0))
+    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    return built, split
+
+
 def test_held_out_cells_are_observed_and_seen_by_nobody():
     x, m = table()
     split = Table(x, m, 3, 0.2, Noise(0))
@@ -202,26 +211,21 @@ def test_a_share_of_the_last_work_is_enough_to_set_what_it_sets(mask):
 
 
 def test_members_of_one_table_decide_together_whether_to_draw():
-    x, m = table(400)
-    built = model(n_members=2)
-    split = Table(x, m, 2, 0.2, Noise(0))
-    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    built, split = started(n_members=2)
     with torch.no_grad():
         # the second is far from the posterior: only the weights can tell
         built.q_z.net.last.bias[1, :, :2] += 1.0
     choose_trust(built, split, Noise(1))
     assert built.by_middle.tolist() == [0.0, 0.0]
     assert float(built.trust[1]) == 1.0
-    own = Table(x.expand(2, -1, -1), m.expand(2, -1, -1), 2, 0.2, Noise(0))
+    x, m = (each.expand(2, -1, -1) for each in table(400))
+    own = Table(x, m, 2, 0.2, Noise(0))
     choose_trust(built, own, Noise(1))
     assert built.by_middle.tolist() == [1.0, 0.0]
 
 
 def test_without_evidence_draws_are_weighed():
-    x, m = table(400)
-    built = model(n_members=1)
-    split = Table(x, m, 1, 0.2, Noise(0))
-    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    built, split = started(n_members=1)
     choose_trust(built, split, Noise(1), 0.0)
     assert float(built.by_middle) == 0.0
 
@@ -246,10 +250,7 @@ def test_draws_are_widened_where_the_model_is_too_sure():
 
 
 def test_a_narrow_q_gets_a_wider_proposal():
-    x, m = table(400)
-    built = model(n_members=2)
-    split = Table(x, m, 2, 0.2, Noise(0))
-    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    built, split = started(n_members=2)
     choose_proposal(built, split, Noise(1))
     assert built.proposal.tolist() == [1.0, 1.0]
     with torch.no_grad():
@@ -260,10 +261,7 @@ def test_a_narrow_q_gets_a_wider_proposal():
 
 
 def test_trust_is_what_predicts_held_out_cells_best():
-    x, m = table(400)
-    built = model(n_members=1)
-    split = Table(x, m, 1, 0.2, Noise(0))
-    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    built, split = started(n_members=1)
     with torch.no_grad():
         # far from the posterior: only the weights can tell
         built.q_z.net.last.bias[..., :2] += 1.0
@@ -274,10 +272,7 @@ def test_trust_is_what_predicts_held_out_cells_best():
 
 def test_no_draws_where_the_middle_predicts_as_well():
     # a linear decoder: the mean over z is the decoder of the mean
-    x, m = table(400)
-    built = model(n_members=1)
-    split = Table(x, m, 1, 0.2, Noise(0))
-    LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+    built, split = started(n_members=1)
     choose_trust(built, split, Noise(1))
     assert float(built.by_middle) == 1.0
     assert float(built.trust) == 0.0

@@ -77,21 +77,27 @@ class Posterior:
         What `_run` comes to then, without the likelihoods and masks that it would not use. Where
         draws add nothing to the middle of q(z | ·), it stands for all of them.
         """
-        noise, blocks = Noise(self.seed, x.device), []
         if bool(self.model.by_middle.all()):
             settings = self.model.settings
-            blocks.append(x.new_zeros(settings.n_members, 1, 1, 1, settings.n_latent))
-        for size in self._block_sizes() if not blocks else ():
-            blocks.append(paired_noise(self.model, size, noise))
-            if self.enough is not None and sum(b.shape[2] for b in blocks) >= self.enough:
-                break
-        n_draws = sum(block.shape[2] for block in blocks)
+            blocks = [x.new_zeros(settings.n_members, 1, 1, 1, settings.n_latent)]
+            n_draws, counted = 1, self.n_draws
+        else:
+            blocks = self._enough_noise(x.device)
+            n_draws = counted = sum(block.shape[2] for block in blocks)
         found = []
         for batch in self._chunks(x, m, min(BLOCK, n_draws)):
             means = [expected_by_q(self.model, batch, block) * block.shape[2] for block in blocks]
             found.append(torch.stack(means).sum(0).mean(0) / n_draws)
-        counted = self.n_draws if bool(self.model.by_middle.all()) else n_draws
         return torch.cat(found), x.new_full((x.shape[0],), float(counted))
+
+    def _enough_noise(self, device: torch.device) -> list[Tensor]:
+        """Blocks of noise, as many as draws that count alike are needed."""
+        noise, blocks = Noise(self.seed, device), []
+        for size in self._block_sizes():
+            blocks.append(paired_noise(self.model, size, noise))
+            if self.enough is not None and sum(b.shape[2] for b in blocks) >= self.enough:
+                break
+        return blocks
 
     def diagnostics(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The log-likelihood bound and the effective sample size of each row, ``(row,)``.
