@@ -3,11 +3,14 @@
 Batch 200, 10 sets, z of 20, hidden layers of 128, letter's 16,000 x 16 training table (from
 ``PSMVAE_DATA_HOME``; a random table of that shape without it).
 
-1. A training step, one member and several stacked: the same captured step that `fit` replays;
-   beside it the same step without capture, and a plain loop over the sets (plain_loop.py).
+1. A training step, one member and several stacked: the same captured step that `fit` replays, and
+   as it is compiled for long trainings; beside it the same step without capture, and a plain loop
+   over the sets (plain_loop.py).
 2. Imputation with K = 10,000 draws for every row, in milliseconds a row, and with draws spent where
    the effective sample size asks for them; with the RMSE of each, by the paper's protocol.
 3. What bounds a step: kernels and their time, from a profile.
+4. Whether compiling and tensor cores cost accuracy: the RMSE (K = 1) of five members by five seeds,
+   with both and with neither.
 
 Run with
 
@@ -21,6 +24,7 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,9 +35,13 @@ from torch.profiler import ProfilerActivity, profile
 
 from plain_loop import PlainLoop
 from psmvae import PSMVAEImputer
+from psmvae.imputers.together import fit_together
 from psmvae.nn.noise import Noise
+from psmvae.nn.products import by_tensor_cores
 from psmvae.simulate import mcar
 from psmvae.table.codec import Codec
+from psmvae.training import loop
+from psmvae.training.compiled import Compiled
 from psmvae.training.heldout import Table
 from psmvae.training.step import Stepper
 from psmvae.training.weights import Weights
@@ -94,7 +102,9 @@ def prepared(holes: np.ndarray, n_members: int) -> tuple[PSMVAEImputer, Any, Any
     return imputer, *imputer._tensors(encoded.x, encoded.m)  # noqa: SLF001
 
 
-def step_of(holes: np.ndarray, n_members: int, *, captured: bool) -> Callable[[], None]:
+def step_of(
+    holes: np.ndarray, n_members: int, *, captured: bool, compiled: bool = False
+) -> Callable[[], None]:
     """One training step as `fit` does it."""
     imputer, x, m = prepared(holes, n_members)
     recipe = imputer._recipe(imputer._training(len(holes)))  # noqa: SLF001
@@ -102,8 +112,11 @@ def step_of(holes: np.ndarray, n_members: int, *, captured: bool) -> Callable[[]
     table, weights = Table(x, m, n_members, 0.0, noise), Weights(imputer.model_, 0.0)
     adam = torch.optim.Adam([weights.now], lr=1e-3, fused=True, capturable=True)
 
+    loss_of = Compiled(recipe.loss) if compiled else recipe.loss
+
     def step(rows: torch.Tensor) -> None:
-        recipe.loss(table.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
+        with by_tensor_cores(x.device):
+            loss_of(table.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
         weights.take_gradients(100.0)
         adam.step()
 
@@ -137,6 +150,14 @@ def steps(holes: np.ndarray) -> dict[str, float]:
             (f"{e} member{'s' if e > 1 else ''}", step_of(holes, e, captured=True), 200)
             for e in (1, 5, 30, 100)
         ),
+        *(
+            (
+                f"{e} member{'s' if e > 1 else ''}, compiled",
+                step_of(holes, e, captured=True, compiled=True),
+                200,
+            )
+            for e in (1, 10, 100)
+        ),
     ):
         for _ in range(8):
             run()
@@ -145,9 +166,9 @@ def steps(holes: np.ndarray) -> dict[str, float]:
     return found
 
 
-def kernels(holes: np.ndarray, n_members: int) -> dict[str, float]:
+def kernels(holes: np.ndarray, n_members: int, *, compiled: bool) -> dict[str, Any]:
     """How many kernels a captured step has and how long they run."""
-    run = step_of(holes, n_members, captured=True)
+    run = step_of(holes, n_members, captured=True, compiled=compiled)
     for _ in range(8):
         run()
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
@@ -158,10 +179,31 @@ def kernels(holes: np.ndarray, n_members: int) -> dict[str, float]:
     products = [e for e in events if "gemm" in e.key.lower() or "cutlass" in e.key.lower()]
     return {
         "members": n_members,
+        "compiled": compiled,
         "kernels": sum(e.count for e in events) / 10,
         "kernel_ms": sum(e.device_time_total for e in events) / 1e4,
         "products_ms": sum(e.device_time_total for e in products) / 1e4,
     }
+
+
+def accuracy(epochs: int) -> list[dict[str, Any]]:
+    """RMSE of five seeds with plain products of float32, and compiled with tensor cores."""
+    complete, holes, _ = letter()
+    missing, found = np.isnan(holes), []
+    for fast in (False, True):
+        loop.COMPILED_FROM = 0 if fast else 10**9
+        loop.by_tensor_cores = by_tensor_cores if fast else lambda _: nullcontext()
+        imputers = [
+            PSMVAEImputer.paper("b", max_epochs=epochs, n_draws=1, device="cuda", random_state=k)
+            for k in range(5)
+        ]
+        began = time.perf_counter()
+        fit_together(imputers, [holes] * 5)
+        taken = time.perf_counter() - began
+        errors = [rmse(one.transform(holes), complete, missing) for one in imputers]
+        found.append({"fast": fast, "epochs": epochs, "fit_seconds": taken, "rmse": errors})
+        print(found[-1], flush=True)
+    return found
 
 
 def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
@@ -212,7 +254,8 @@ def main() -> None:
         "versions": {name: version(name) for name in ("torch", "numpy")},
         "table": what,
         "steps_ms": steps(holes),
-        "profiles": [kernels(holes, n) for n in (1, 10, 100)],
+        "profiles": [kernels(holes, n, compiled=c) for c in (False, True) for n in (1, 10, 100)],
+        "accuracy": accuracy(options.epochs),
         "imputation": imputation(options.epochs, options.rows),
     }
     print(*record["profiles"], sep="\n")

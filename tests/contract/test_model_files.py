@@ -110,7 +110,7 @@ class TestNoModelFile:
         with pytest.raises(ValueError, match=r"format 1, written by psmvae 0\.0\.9.*Fit the model"):
             load(with_document(saved.read_bytes(), change))
 
-    @pytest.mark.parametrize("version", ["4", "99", "1.5", "", "new"])
+    @pytest.mark.parametrize("version", ["5", "99", "1.5", "", "new"])
     def test_another_version(self, load, saved, version):
         def change(metadata, document):
             metadata.update(format_version=version, psmvae="9.9.9")

@@ -118,6 +118,8 @@ def test_mnist_with_too_few_labels(read):
         (gzip.compress(b"\0\0\x08\x01\0\0\0\x09abc"), "holds 3 bytes where its shape is"),
         (idx(np.zeros(3, np.uint8)), "expected images and labels"),
     ],
+    # the bytes would name the second at which they were compressed
+    ids=["plain", "cut", "page", "short", "labels"],
 )
 def test_mnist_broken(read, content, reason):
     with pytest.raises(ValueError, match=reason):

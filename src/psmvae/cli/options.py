@@ -126,7 +126,8 @@ Sets = Annotated[
         "--sets",
         metavar="N",
         min=1,
-        help="Number of pattern sets, of psmvae, gmvae and dlgm.",
+        help="Number of pattern sets, of psmvae (by default as many as the masks bear out), "
+        "gmvae and dlgm.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),

@@ -104,6 +104,8 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     counts = np.bincount(chosen, minlength=proba.shape[1])
     sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
     terminal.say(f"{files.table}: {table.num_rows:,} rows ({sizes})")
+    if len(counts) == 1 and getattr(imputer, "n_sets", None) == "auto":
+        terminal.say("the masks bear out one set only; --sets N asks for N")
     terminal.say(f"wrote {files.output}")
 
 

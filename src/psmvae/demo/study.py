@@ -117,7 +117,7 @@ def run_study(
     }
     draws = [_column(one, OUTCOME) for one in imputer.sample(table, n=20, random_state=seed)]
     sets = imputer.predict_set(table)
-    accuracy, set_of_kind = _best_matching(sets, trial.dropout, imputer.n_sets)
+    accuracy, set_of_kind = _best_matching(sets, trial.dropout, imputer.n_sets_)
     return Study(
         trial=trial,
         filled=filled,

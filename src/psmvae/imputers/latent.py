@@ -173,11 +173,13 @@ class SetsMixin:
 
     Attributes
     ----------
-    set_sizes_ : ndarray of shape (n_sets,)
+    n_sets_ : int
+        Number of pattern sets.
+    set_sizes_ : ndarray of shape (n_sets_,)
         Share of the training rows in each set, largest first.
     """
 
-    n_sets: int = 4
+    n_sets: int | Literal["auto"] = 4
 
     def predict_set_proba(self: Any, X: Any) -> Floats:
         """q(r | x_obs, m): the probability of each pattern set, ``(row, set)``.
@@ -199,12 +201,16 @@ class SetsMixin:
         return best
 
     def _check_parameters(self) -> None:
-        checks.whole_number("n_sets", self.n_sets, low=1)
+        self._check_sets()
         super()._check_parameters()  # type: ignore[misc]
+
+    def _check_sets(self) -> None:
+        checks.whole_number("n_sets", self.n_sets, low=1)
 
     def _conclude(self: Any, x: Tensor, m: Tensor) -> None:
         with torch.no_grad():
             each = self._posterior(0).set_probabilities(x, m).double().cpu().numpy()
+        self.n_sets_ = each.shape[-1]
         self.set_order_, self.set_sizes_ = align_sets(each)
 
     def _facts(self) -> dict[str, Any]:
@@ -216,11 +222,12 @@ class SetsMixin:
         arrays, plain = super()._state()  # type: ignore[misc]
         order: Any = self.set_order_
         sizes: Any = self.set_sizes_
-        return {**arrays, "set_order": order, "set_sizes": sizes}, plain
+        return {**arrays, "set_order": order, "set_sizes": sizes}, plain | {"n_sets": self.n_sets_}
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self.set_order_ = arrays.pop("set_order").numpy()
         self.set_sizes_ = arrays.pop("set_sizes").numpy()
+        self.n_sets_ = checks.whole_number("n_sets", plain["n_sets"], low=1)
         super()._set_state(arrays, plain)  # type: ignore[misc]
         settings: Settings = self.model_.settings  # type: ignore[attr-defined]
         checks.shape("set_order", self.set_order_, (settings.n_members, settings.n_sets))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+import torch
 from torch import Tensor
 
 from psmvae.imputers import checks
@@ -12,8 +13,13 @@ from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
 from psmvae.models.gmvae import Settings
 from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
-from psmvae.nn.mask import MaskModel, SelfMask, mask_model
+from psmvae.nn.latent_classes import count_classes
+from psmvae.nn.mask import MaskModel, NoMask, SelfMask, mask_model
 from psmvae.nn.noise import Noise
+from psmvae.table.codec import Encoded
+
+# What "auto" stands for at most.
+MOST_SETS = 4
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -39,8 +45,10 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     beta : float, default=0.5
         Weight of the KL terms of z and r; 1 trains the evidence bound itself. Less lets z say more
         and lowers the error; the width of draws is corrected on held-out cells either way.
-    n_sets : int, default=4
-        Number of pattern sets, the values of r.
+    n_sets : int or "auto", default="auto"
+        Number of pattern sets, the values of r. "auto": as many as the masks of the table bear out
+        (by the BIC of latent classes), four at most; one where cells go missing by themselves, and
+        where the mask is ignored.
     **parameters
         Those of `LatentImputer` (n_latent, n_draws, scale, weight_observed) and `DeepImputer`
         (n_members, kinds, unseen, network, hide, max_epochs, batch_size, learning_rate, held_out,
@@ -50,7 +58,9 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     ----------
     schema_, history_, best_error_, n_epochs_
         As in `DeepImputer`.
-    set_sizes_ : ndarray of shape (n_sets,)
+    n_sets_ : int
+        Number of pattern sets.
+    set_sizes_ : ndarray of shape (n_sets_,)
         Share of the training rows in each set, largest first.
 
     Notes
@@ -76,6 +86,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     mask_model: str | MaskModel = field(default="latent", kw_only=False)
     pi: float | Literal["rate"] = 0.5
     beta: float = 0.5
+    n_sets: int | Literal["auto"] = "auto"
 
     @classmethod
     def paper(cls, model: Literal["a", "b"] = "b", **overrides: Any) -> Self:
@@ -114,9 +125,22 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
             )
         mask_model(self.mask_model)
 
+    def _check_sets(self) -> None:
+        if not isinstance(self.n_sets, str) or self.n_sets != "auto":
+            super()._check_sets()
+
+    def _read(self, X: Any) -> Encoded:
+        encoded: Encoded = super()._read(X)
+        if self.n_sets == "auto":
+            ignored = isinstance(mask_model(self.mask_model), NoMask)
+            m = torch.as_tensor(encoded.m, dtype=torch.float64)
+            self.n_sets_ = 1 if ignored else count_classes(m, MOST_SETS, Noise(self._seed(4)))
+        return encoded
+
     def _settings(self, n_rows: int, n_columns: int) -> PSMVAESettings:
         shared = self._shared_settings(n_rows, n_columns)
-        own = {"n_sets": int(self.n_sets), "mask": mask_model(self.mask_model)}
+        n_sets = self.n_sets_ if self.n_sets == "auto" else int(self.n_sets)
+        own = {"n_sets": n_sets, "mask": mask_model(self.mask_model)}
         pi = self.pi if isinstance(self.pi, str) else float(self.pi)
         return PSMVAESettings(**(shared | own), pi=pi)
 

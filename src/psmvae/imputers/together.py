@@ -32,7 +32,8 @@ def fit_together(
     On a GPU, where a step of a small network takes as long for thirty members as for three, this is
     many times faster than one after the other. Each imputer ends as `fit` would leave it: with
     first weights of its own seed, its own standardisation and its own stop; the random numbers of
-    the steps are drawn together, so a result is the same only for the same list.
+    the steps are drawn together, so a result is the same only for the same list. Tables that bear
+    out different numbers of pattern sets (`n_sets="auto"`) make a stack for each number.
 
     Parameters
     ----------
@@ -71,6 +72,11 @@ def fit_together(
         encoded = imputer._read(table)
         imputer._build()
         cells.append((encoded.x, encoded.m))
+    if len(groups := _alike(fitted)) > 1:
+        for group in groups:
+            fit_together([fitted[k] for k in group], [tables[k] for k in group], callback=callback)
+        _become(imputers, fitted)
+        return list(imputers)
     lead = fitted[0]
     if len({_shape(imputer) for imputer in fitted}) > 1:
         raise ValueError("tables must have columns of the same kinds and levels to be stacked.")
@@ -105,9 +111,21 @@ def fit_together(
         if result.best:
             history[-1] = dataclasses.replace(history[-1], best_error=result.best[k])
         imputer._take(history, x, m)
+    _become(imputers, fitted)
+    return list(imputers)
+
+
+def _become(imputers: Sequence[DeepImputer], fitted: Sequence[DeepImputer]) -> None:
     for imputer, done in zip(imputers, fitted, strict=True):
         imputer.__dict__.update(done.__dict__)
-    return list(imputers)
+
+
+def _alike(imputers: Sequence[DeepImputer]) -> list[list[int]]:
+    """Positions of those whose tables bear out the same number of pattern sets."""
+    groups: dict[int, list[int]] = {}
+    for k, imputer in enumerate(imputers):
+        groups.setdefault(getattr(imputer, "n_sets_", 1), []).append(k)
+    return list(groups.values())
 
 
 def _check(imputers: Sequence[DeepImputer], tables: Sequence[Any]) -> None:

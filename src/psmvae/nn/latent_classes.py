@@ -6,6 +6,7 @@ have formed from random weights. So they start as the classes the masks themselv
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,9 @@ RATE_COUNT = 0.5
 CLASS_COUNT = 1.0
 N_STARTS = 8
 MAX_ITER = 200
+# Rows that tell how many classes there are, and when their log-likelihood a row is level: far below
+# what a class more must gain.
+MAX_ROWS, COUNT_TOL = 5000, 1e-4
 
 
 class LatentClasses(NamedTuple):
@@ -44,15 +48,19 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
     n_sets : int
         Number of classes.
     noise : Noise
-        Each start begins at the rates of a few random rows.
+        Each start begins near a few of the masks.
     tol : float
         Stops when no start's log-likelihood a row rises by more than this.
     """
     n_rows = m.shape[0]
     overall = (1 - m).mean(0)
-    first = noise.uniform(N_STARTS, n_sets, n_rows).argmax(-1)
-    # a random row's mask drawn towards the overall rates: classes that differ, none of them certain
-    rate = 0.5 * (1 - m[first]) + 0.5 * overall
+    # half of the starts take masks of random rows, half any masks there are: a class may be rare
+    kinds = m.unique(dim=0)
+    half = (N_STARTS // 2, n_sets)
+    rows = m[noise.uniform(*half, n_rows).argmax(-1)]
+    first = torch.cat([rows, kinds[noise.uniform(*half, len(kinds)).argmax(-1)]])
+    # drawn towards the overall rates: classes that differ, none of them certain
+    rate = 0.5 * (1 - first) + 0.5 * overall
     share = m.new_full((N_STARTS, n_sets), 1 / n_sets)
     rows = m.expand(N_STARTS, -1, -1)
 
@@ -76,6 +84,48 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
         previous = likelihood
     best = int(previous.argmax())
     return LatentClasses(classes.share[best], classes.rate[best])
+
+
+def count_classes(m: Tensor, most: int, noise: Noise) -> int:
+    """How many classes the masks bear out: the number with the least BIC, one at least.
+
+    Classes are added one by one for as long as that pays. Cells that go missing by themselves, at
+    whatever rates, are one class.
+
+    Parameters
+    ----------
+    m : Tensor
+        Masks, 1 observed, ``(row, column)``.
+    most : int
+        The largest number tried.
+    noise : Noise
+        Chooses among many rows, and where EM starts.
+
+    Examples
+    --------
+    >>> from psmvae.nn.noise import Noise
+    >>> noise = Noise(0)
+    >>> alone = noise.uniform(1000, 6) < 0.8
+    >>> together = noise.uniform(1000, 1).expand(-1, 6) < 0.8
+    >>> [count_classes(m.double(), 4, noise) for m in (alone, alone & together)]
+    [1, 2]
+    """
+    if len(m) > MAX_ROWS:
+        m = m[noise.shuffles(1, len(m))[0, :MAX_ROWS]]
+    # a column that is always there, or never, says nothing
+    rate = (1 - m).mean(0)
+    m = m[:, (rate > 0) & (rate < 1)].double()
+    n_rows, n_columns = m.shape
+    chosen, least = 1, math.inf
+    for n_classes in range(1, most + 1 if n_columns > 1 else 2):
+        classes = fit_latent_classes(m, n_classes, noise, tol=COUNT_TOL)
+        fit = torch.logsumexp(log_joint(LatentClasses(*(c[None] for c in classes)), m[None]), -1)
+        free = n_classes * n_columns + n_classes - 1
+        bic = free * math.log(n_rows) - 2 * float(fit.sum())
+        if bic >= least:
+            break
+        chosen, least = n_classes, bic
+    return chosen
 
 
 class ClassPosterior(nn.Module):

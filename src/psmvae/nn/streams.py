@@ -12,7 +12,8 @@ def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
     """Start ``run`` beside what follows; calling the answer waits for it.
 
     Only while a GPU's work is being captured: kernels of a few microseconds leave most of a GPU
-    idle, and as branches of a graph they overlap. Elsewhere it is simply run.
+    idle, and as branches of a graph they overlap. Elsewhere, and in a compiled program, it is
+    simply run.
 
     Parameters
     ----------
@@ -21,7 +22,8 @@ def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
     inputs : Tensor
         What it reads, which must not be given up before it has.
     """
-    if not (inputs[0].is_cuda and torch.cuda.is_current_stream_capturing()):
+    alone = torch.compiler.is_compiling() or not inputs[0].is_cuda
+    if alone or not torch.cuda.is_current_stream_capturing():
         result = run()
         return lambda: result
     here, aside = torch.cuda.current_stream(), torch.cuda.Stream()

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from psmvae.nn.noise import Noise
+from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
+from psmvae.training.compiled import Compiled, Loss
 from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, held_out_error
 from psmvae.training.recipe import Recipe
 from psmvae.training.settings import Training
@@ -29,6 +31,8 @@ WARM_STEPS, WARM_RATE = 300, 3e-2
 SHUFFLED_ABOVE = 1000
 # What is learned after the steps may take this share of the time a user gave.
 LAST_SHARE = 0.25
+# Trainings of so many steps are worth the quarter of a minute that compiling takes.
+COMPILED_FROM = 30_000
 # Norm that a member's gradient is cut to.
 MAX_NORM = 100.0
 
@@ -136,10 +140,15 @@ def train(
         if x.device.type == "cuda":
             # in a graph only what PyTorch itself has tried there
             adam = torch.optim.Adam([weights.now], lr=learning_rate, fused=True, capturable=True)
+        loss_of: Loss = recipe.loss
+        n_steps = settings.max_epochs * n_batches
+        if x.device.type == "cuda" and columns is None and n_steps >= COMPILED_FROM:
+            loss_of = Compiled(recipe.loss)
 
         def step(rows: Tensor) -> None:
-            loss = recipe.loss(table.batch(rows, settings.hide, noise), noise)
-            loss.mean(1).sum().backward()
+            with by_tensor_cores(x.device):
+                loss = loss_of(table.batch(rows, settings.hide, noise), noise)
+                loss.mean(1).sum().backward()
             weights.take_gradients(MAX_NORM, columns)
             adam.step()
             weights.update_mean()

@@ -1,0 +1,106 @@
+"""The loss of a step as one compiled program: fewer, larger kernels for long trainings on a GPU."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from psmvae.models.batch import Batch
+from psmvae.nn.noise import Noise
+
+Loss = Callable[[Batch, Noise], Tensor]
+
+
+class Heard(Noise):
+    """Passes requests on to another source, and remembers them."""
+
+    def __init__(self, noise: Noise) -> None:
+        self.noise, self.device = noise, noise.device
+        self.asked: list[tuple[str, tuple[int, ...]]] = []
+
+    def normal(self, *shape: int) -> Tensor:
+        """Standard normal numbers."""
+        self.asked.append(("normal", shape))
+        return self.noise.normal(*shape)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Numbers in [0, 1)."""
+        self.asked.append(("uniform", shape))
+        return self.noise.uniform(*shape)
+
+
+class Drawn(Noise):
+    """Gives out what was drawn before, in the order in which it is asked for."""
+
+    def __init__(self, tensors: tuple[Tensor, ...]) -> None:
+        self.tensors = iter(tensors)
+
+    def normal(self, *shape: int) -> Tensor:
+        """The next tensor."""
+        del shape
+        return next(self.tensors)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """The next tensor."""
+        del shape
+        return next(self.tensors)
+
+
+class Compiled:
+    """A loss that PyTorch's compiler has made one program of, where it can.
+
+    Random numbers are drawn before the program runs, by the same source and in the same order as
+    without it: a seed means the same. What cannot be compiled (a user's mask model may do anything;
+    a machine may have no compiler) is called as it is.
+
+    Parameters
+    ----------
+    loss : callable
+        ``(batch, noise) -> loss``; always for batches of the same shape.
+    **options
+        Of `torch.compile`.
+    """
+
+    def __init__(self, loss: Loss, **options: Any) -> None:
+        self.loss, self.options = loss, options
+        self.asked: list[tuple[str, tuple[int, ...]]] | None = None
+        self.program: Callable[..., Tensor] | None = None
+
+    def __call__(self, batch: Batch, noise: Noise) -> Tensor:
+        """The loss of each row."""
+        if self.asked is None:
+            heard = Heard(noise)
+            loss = self.loss(batch, heard)
+            self.asked = heard.asked
+            self._compile(batch)
+            return loss
+        if self.program is None:
+            return self.loss(batch, noise)
+        drawn = [getattr(noise, kind)(*shape) for kind, shape in self.asked]
+        return self.program(batch, *drawn)
+
+    def _compile(self, batch: Batch) -> None:
+        loss = self.loss
+
+        def program(batch: Batch, *drawn: Tensor) -> Tensor:
+            return loss(batch, Drawn(drawn))
+
+        # PyTorch compiles one piece of code a few times only, and every training is another case:
+        # each has a copy of its own
+        code = program.__code__.replace(co_name=f"program_{id(self)}")
+        own = FunctionType(code, program.__globals__, closure=program.__closure__)
+        compiled = torch.compile(own, dynamic=False, fullgraph=True, **self.options)
+        tried = [torch.full(shape, 0.5, device=batch.x.device) for _, shape in self.asked or ()]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                # backward passes are compiled when they are first asked for
+                compiled(batch, *tried).sum().backward()
+        except Exception:  # noqa: BLE001 -- a compiler fails in many ways, none of which matters
+            return
+        self.program = compiled
