@@ -31,8 +31,9 @@ WARM_STEPS, WARM_RATE = 300, 3e-2
 SHUFFLED_ABOVE = 1000
 # What is learned after the steps may take this share of the time a user gave.
 LAST_SHARE = 0.25
-# Trainings of so many steps are worth the quarter of a minute that compiling takes.
-COMPILED_FROM = 30_000
+# Trainings of so many steps are worth the quarter of a minute that compiling takes, and a user who
+# gave so many seconds can spare it.
+COMPILED_FROM, SPARE_TIME = 30_000, 120.0
 # Norm that a member's gradient is cut to.
 MAX_NORM = 100.0
 
@@ -83,6 +84,12 @@ def ctrl_c_noted() -> Iterator[threading.Event]:
     finally:
         if ours:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pays_to_compile(settings: Training, n_batches: int) -> bool:
+    """Whether a training is long enough; decided by its settings, so that a seed means the same."""
+    enough_time = settings.max_time is None or settings.max_time >= SPARE_TIME
+    return enough_time and settings.max_epochs * n_batches >= COMPILED_FROM
 
 
 def train(
@@ -141,8 +148,7 @@ def train(
             # in a graph only what PyTorch itself has tried there
             adam = torch.optim.Adam([weights.now], lr=learning_rate, fused=True, capturable=True)
         loss_of: Loss = recipe.loss
-        n_steps = settings.max_epochs * n_batches
-        if x.device.type == "cuda" and columns is None and n_steps >= COMPILED_FROM:
+        if x.device.type == "cuda" and columns is None and pays_to_compile(settings, n_batches):
             loss_of = Compiled(recipe.loss)
 
         def step(rows: Tensor) -> None:
