@@ -112,7 +112,7 @@ def step_of(
     table, weights = Table(x, m, n_members, 0.0, noise), Weights(imputer.model_, 0.0)
     adam = torch.optim.Adam([weights.now], lr=1e-3, fused=True, capturable=True)
 
-    loss_of = Compiled(recipe.loss) if compiled else recipe.loss
+    loss_of = Compiled(recipe.loss, weights.parameters) if compiled else recipe.loss
 
     def step(rows: torch.Tensor) -> None:
         with by_tensor_cores(x.device):

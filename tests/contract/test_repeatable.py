@@ -49,7 +49,9 @@ class TestSeed:
         one = results(fitted(name), numbers)
         other = results(VARIANTS[name](random_state=6).fit(numbers), numbers)
         same = same_bits(one, other)
-        assert same == {"transform"} if name in EXACT else same <= {"predict_set"}
+        # sets start as the classes of the masks, which two seeds may find alike
+        of_masks = {"predict_set", "predict_set_proba"}
+        assert same == {"transform"} if name in EXACT else same <= of_masks
 
     def test_asking_again_gives_the_same_bits(self, fitted, numbers, name):
         imputer = fitted(name)

@@ -1,10 +1,16 @@
 """Classes of masks, against data made from known classes."""
 
 import numpy as np
+import pytest
 import torch
 from scipy.special import logsumexp
 
-from psmvae.nn.latent_classes import LatentClasses, fit_latent_classes, log_joint
+from psmvae.nn.latent_classes import (
+    LatentClasses,
+    count_classes,
+    fit_latent_classes,
+    log_joint,
+)
 from psmvae.nn.noise import Noise
 
 
@@ -40,3 +46,42 @@ def test_masks_without_holes_or_without_patterns_do_no_harm():
         found = fit_latent_classes(m.double(), 4, Noise(0))
         assert bool(found.rate.isfinite().all())
         assert bool((found.share > 0).all())
+
+
+def masks(kind: str, n: int, seed: int) -> torch.Tensor:
+    rng = np.random.default_rng(seed)
+    alone = rng.random((n, 6)) >= np.linspace(0.05, 0.7, 6)
+    r = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    m = {
+        "alone": alone,
+        "one column": np.column_stack([alone[:, 5], np.ones((n, 5), bool)]),
+        "never": np.ones((n, 6), bool),
+        # two columns that are asked for together, of one row in twenty
+        "rare": np.repeat(rng.random((n, 3)) >= [0.05, 0.0, 0.0], 2, axis=1),
+        "three": rng.random((n, 6))
+        >= np.array([[0.05] * 6, [0.9] * 3 + [0.1] * 3, [0.1] * 3 + [0.9] * 3])[r],
+        "sorted": np.sort(rng.random(n))[:, None] >= np.full(6, 0.3),
+    }[kind]
+    return torch.tensor(m, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("kind", "n", "expected"),
+    [
+        ("alone", 300, 1),
+        ("alone", 8000, 1),
+        ("one column", 500, 1),
+        ("never", 50, 1),
+        ("rare", 2000, 2),
+        ("three", 2000, 3),
+        ("sorted", 8000, 2),
+    ],
+)
+def test_as_many_classes_as_the_masks_bear_out(kind, n, expected, seed):
+    assert count_classes(masks(kind, n, seed), 4, Noise(seed)) == expected
+
+
+def test_no_more_classes_than_asked_for():
+    assert count_classes(masks("three", 2000, 0), 2, Noise(0)) == 2
+    assert count_classes(torch.ones(1, 1), 4, Noise(0)) == 1

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 from torch.nn.functional import logsigmoid
 
 from numeric.helpers import linear_gaussian
@@ -17,8 +17,8 @@ LOADING, PSI = 0.8, 0.36  # x ~ N(0.5, 1)
 MEAN = 0.5
 
 
-def model(weight, bias, ceiling):
-    built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=SelfMask())
+def model(weight, bias, ceiling, **options):
+    built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=SelfMask(**options))
     with torch.no_grad():
         built.p_m.weight.fill_(weight)
         built.p_m.bias.fill_(bias)
@@ -70,6 +70,33 @@ def test_draws_follow_the_tilted_density(case, monkeypatch):
     missing = torch.zeros(3000, 1).double()
     drawn = Posterior(model(*case), 100, 0).sample(missing, missing, 2).flatten().numpy()
     mean, deviation, _ = exact(*case)
+    assert drawn.mean() == pytest.approx(mean, abs=0.06)
+    assert drawn.std() == pytest.approx(deviation, abs=0.05)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("case", CASES)
+def test_without_the_tilt_only_z_knows_that_a_value_is_missing(case, monkeypatch):
+    noise_double(monkeypatch)
+    weight, bias, ceiling = case
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+
+    def chance(z):
+        """P(missing | z), by quadrature over x."""
+        x = MEAN + LOADING * z + math.sqrt(PSI) * nodes
+        return (weights / weights.sum() * ceiling * special.expit(weight * x + bias)).sum()
+
+    posterior = weights * np.array([chance(z) for z in nodes])
+    posterior /= posterior.sum()
+    center = MEAN + LOADING * nodes
+    mean = (posterior * center).sum()
+    deviation = math.sqrt((posterior * (center - mean) ** 2).sum() + PSI)
+    built = model(*case, tilt=False)
+    missing = torch.zeros(3000, 1).double()
+    found = Posterior(built, 20_000, 0).expected(missing[:1], missing[:1])
+    assert float(found) == pytest.approx(mean, abs=0.02)
+    assert abs(mean - exact(*case)[0]) > 0.05
+    drawn = Posterior(built, 100, 0).sample(missing, missing, 2).flatten().numpy()
     assert drawn.mean() == pytest.approx(mean, abs=0.06)
     assert drawn.std() == pytest.approx(deviation, abs=0.05)
 

@@ -105,7 +105,8 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         10
         """
         checks.choice("model", model, ("a", "b"))
-        mask = SelfMask(ceiling=False, integrate="draw") if model == "a" else "latent"
+        of_x = SelfMask(ceiling=False, integrate="draw", tilt=False)
+        mask = of_x if model == "a" else "latent"
         settings = PAPER | {
             "mask_model": mask,
             "n_sets": 10,

@@ -132,6 +132,11 @@ class GMVAE(nn.Module):
         integrate = getattr(self.settings.mask, "integrate", "quadrature")
         return bool(self.p_m.depends_on_x) and (self.joint or integrate == "draw")
 
+    @property
+    def tilts(self) -> bool:
+        """Whether imputations use what the mask model says of a value that went missing."""
+        return bool(self.p_m.depends_on_x) and getattr(self.settings.mask, "tilt", True)
+
     def encode(self, batch: Batch, noise: Noise | None = None) -> tuple[Tensor, GaussianZ]:
         """Log q(r | x_obs, m) ``(member, row, set)`` and q(z | r, x_obs, m)."""
         shown = self.visible_input(batch)
@@ -241,17 +246,18 @@ class GMVAE(nn.Module):
         """E[statistics(x_j) | m_j = 0, z, r], ``(member, row, draw, set, statistic)``."""
         if self.joint and answer.x_drawn is not None:
             return self.inputs.statistics(answer.x_drawn)
-        if self.p_m.depends_on_x:
+        if self.tilts:
             return answer.p_x.tilted(self._log_missing(answer.z))
         return answer.p_x.expected()
 
     def sample_missing(self, z: Tensor, uniform: Tensor) -> Tensor:
         """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
-        tilts = self.p_m.depends_on_x
-        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=tilts)
-        if not tilts:
-            return p_x[0].sample(uniform)
-        return self.x_mis(*p_x).tilted_sample(self._log_missing(z), uniform)
+        both = bool(self.p_m.depends_on_x)
+        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=both)
+        p_x_mis = self.x_mis(*p_x) if both else p_x[0]
+        if not self.tilts:
+            return p_x_mis.sample(uniform)
+        return p_x_mis.tilted_sample(self._log_missing(z), uniform)
 
     def _log_missing(self, z: Tensor) -> LogTilt:
         return lambda x, at: self.p_m(x, z, at)[0]

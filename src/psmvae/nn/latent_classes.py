@@ -55,10 +55,9 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
     n_rows = m.shape[0]
     overall = (1 - m).mean(0)
     # half of the starts take masks of random rows, half any masks there are: a class may be rare
-    kinds = m.unique(dim=0)
-    half = (N_STARTS // 2, n_sets)
-    rows = m[noise.uniform(*half, n_rows).argmax(-1)]
-    first = torch.cat([rows, kinds[noise.uniform(*half, len(kinds)).argmax(-1)]])
+    kinds, half = m.unique(dim=0), N_STARTS // 2
+    some = noise.shuffles(half, len(kinds))[:, torch.arange(n_sets, device=m.device) % len(kinds)]
+    first = torch.cat([m[noise.uniform(half, n_sets, n_rows).argmax(-1)], kinds[some]])
     # drawn towards the overall rates: classes that differ, none of them certain
     rate = 0.5 * (1 - first) + 0.5 * overall
     share = m.new_full((N_STARTS, n_sets), 1 / n_sets)
@@ -116,8 +115,11 @@ def count_classes(m: Tensor, most: int, noise: Noise) -> int:
     rate = (1 - m).mean(0)
     m = m[:, (rate > 0) & (rate < 1)].double()
     n_rows, n_columns = m.shape
+    if n_columns < 2:
+        # nothing that could go missing together
+        return 1
     chosen, least = 1, math.inf
-    for n_classes in range(1, most + 1 if n_columns > 1 else 2):
+    for n_classes in range(1, most + 1):
         classes = fit_latent_classes(m, n_classes, noise, tol=COUNT_TOL)
         fit = torch.logsumexp(log_joint(LatentClasses(*(c[None] for c in classes)), m[None]), -1)
         free = n_classes * n_columns + n_classes - 1

@@ -185,6 +185,10 @@ class SelfMask:
         Otherwise the mask is first fitted to x as learned from the observed cells, a smaller but
         sturdier correction. By default true where `columns` are named, false where all columns are
         only suspected.
+    tilt : bool
+        Let imputations use what the mask model says of a value that went missing: p(x_mis|z,r)
+        times p(m_j missing|x_j,r), as Bayes' rule asks. Otherwise they come from p(x_mis|z,r) as it
+        is, which is the paper's rule.
 
     Examples
     --------
@@ -198,6 +202,7 @@ class SelfMask:
     integrate: Integrate = "quadrature"
     trust_normal: bool | None = None
     sign: Literal["high", "low"] | None = None
+    tilt: bool = True
 
     def __post_init__(self) -> None:
         """Check the settings."""

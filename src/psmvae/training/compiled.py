@@ -8,7 +8,7 @@ from types import FunctionType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from psmvae.models.batch import Batch
 from psmvae.nn.noise import Noise
@@ -62,12 +62,14 @@ class Compiled:
     ----------
     loss : callable
         ``(batch, noise) -> loss``; always for batches of the same shape.
+    parameters : list of Parameter
+        What it depends on; none of them has a gradient yet when it is first called.
     **options
         Of `torch.compile`.
     """
 
-    def __init__(self, loss: Loss, **options: Any) -> None:
-        self.loss, self.options = loss, options
+    def __init__(self, loss: Loss, parameters: list[nn.Parameter], **options: Any) -> None:
+        self.loss, self.parameters, self.options = loss, parameters, options
         self.asked: list[tuple[str, tuple[int, ...]]] | None = None
         self.program: Callable[..., Tensor] | None = None
 
@@ -103,4 +105,7 @@ class Compiled:
                 compiled(batch, *tried).sum().backward()
         except Exception:  # noqa: BLE001 -- a compiler fails in many ways, none of which matters
             return
+        finally:
+            for parameter in self.parameters:
+                parameter.grad = None
         self.program = compiled

@@ -149,7 +149,7 @@ def train(
             adam = torch.optim.Adam([weights.now], lr=learning_rate, fused=True, capturable=True)
         loss_of: Loss = recipe.loss
         if x.device.type == "cuda" and columns is None and pays_to_compile(settings, n_batches):
-            loss_of = Compiled(recipe.loss)
+            loss_of = Compiled(recipe.loss, weights.parameters)
 
         def step(rows: Tensor) -> None:
             with by_tensor_cores(x.device):
