@@ -12,6 +12,9 @@ PSMVAE(b) with batch 200, 10 sets, z of 20 and hidden layers of 128, on a random
    one row after another, and against the plain loop's own imputation of a row. One row at a time is
    measured on few rows, and told in seconds a row.
 
+3. What bounds both, from a profile: the share of matrix products, of random numbers and of all
+   other operations, and their number; beside it how many operations a second a large product does.
+
 Figures are medians of the rounds; a ratio is the other's median over psmvae's. Run with
 
     python benchmarks/cpu.py [--threads 2] [--rounds 7]
@@ -28,11 +31,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 from breast import machine
 from plain_loop import PlainLoop
 from psmvae import PSMVAEImputer
 from psmvae.inference.posterior import Posterior
+from psmvae.nn.products import by_blas
 from psmvae.simulate import mcar
 
 if TYPE_CHECKING:
@@ -42,6 +47,10 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "cpu.json"
 BATCH, RATE = 200, 0.2
+KINDS_OF_OPERATIONS = {
+    "products": {f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm")},
+    "random": {f"aten::{name}" for name in ("uniform_", "normal_", "randn", "rand")},
+}
 PLAIN, PLAIN_BY_BLAS = "plain loop", "plain loop, products by the library psmvae takes"
 # How many times faster than the others psmvae is meant to be.
 ASKED = {"step": 4.0, "imputation": 10.0}
@@ -158,6 +167,50 @@ def summary(what: str, taken: dict[str, list[float]]) -> list[dict[str, Any]]:
     return records
 
 
+def bounds(imputer: PSMVAEImputer, table: np.ndarray, draws: int) -> list[dict[str, Any]]:
+    """Where the time of an epoch of training and of imputation goes."""
+    again = PSMVAEImputer.paper("b", max_epochs=1, device="cpu", random_state=0)
+    x, m = tensors(table)
+    posterior = Posterior(imputer.model_, draws, seed=0)
+    n_rows = min(len(table), 2000)
+
+    def impute() -> None:
+        with torch.no_grad(), by_blas():
+            posterior.impute(x[:n_rows], m[:n_rows])
+
+    parts = []
+    for what, run, count in (
+        ("step", lambda: again.fit(table), max(1, len(table) // BATCH)),
+        ("imputation", impute, n_rows),
+    ):
+        with profile(activities=[ProfilerActivity.CPU]) as seen:
+            run()
+        each = {event.key: event for event in seen.key_averages() if event.key.startswith("aten::")}
+        total = sum(event.self_cpu_time_total for event in each.values())
+        share = {
+            kind: sum(e.self_cpu_time_total for key, e in each.items() if key in names) / total
+            for kind, names in KINDS_OF_OPERATIONS.items()
+        }
+        calls = sum(event.count for event in each.values()) / count
+        parts.append({"what": what, "share": share, "calls": calls})
+    square = torch.ones(1024, 1024)
+    with by_blas():
+        taken = min(seconds_of(lambda: square @ square) for _ in range(5))
+    return [*parts, {"what": "large product", "gflop_a_second": 2 * 1024**3 / taken / 1e9}]
+
+
+def told(profiles: list[dict[str, Any]]) -> str:
+    """The profile in words."""
+    units = {"step": "a training step", "imputation": "an imputed row"}
+    lines = [
+        f"Of {units[each['what']]}, {each['share']['products']:.0%} are matrix products and "
+        f"{each['share']['random']:.0%} random numbers, in {each['calls']:,.0f} calls of PyTorch."
+        for each in profiles[:-1]
+    ]
+    peak = profiles[-1]["gflop_a_second"]
+    return " ".join([*lines, f"A large product does {peak:.0f} billion operations a second here."])
+
+
 def markdown(records: list[dict[str, Any]]) -> str:
     """A row a method."""
     units = {"step": "training step", "imputation": "imputed row"}
@@ -198,8 +251,15 @@ def main() -> None:
     taken = imputation(imputer, plain, table, options.draws, rounds, options.few)
     rows = summary("imputation", taken)
     print(markdown(rows))
+    profiles = bounds(imputer, table, options.draws)
+    print(f"\n{told(profiles)}")
     settings = {name: value for name, value in vars(options).items() if name != "out"}
-    result = {"settings": settings, "machine": machine(), "records": steps + rows}
+    result = {
+        "settings": settings,
+        "machine": machine(),
+        "records": steps + rows,
+        "profiles": profiles,
+    }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -73,9 +73,10 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "dlgm": (psmvae.DLGMImputer, {}),
     "miwae": (psmvae.MIWAEImputer, {}),
     "not-miwae": (psmvae.NotMIWAEImputer, {}),
-    "psmvae-none": (psmvae.PSMVAEImputer, {"mask_model": "none"}),
-    "psmvae-latent": (psmvae.PSMVAEImputer, {}),
-    "psmvae-self": (psmvae.PSMVAEImputer, {"mask_model": "self"}),
+    # as many sets as the others have, which do not count them
+    "psmvae-none": (psmvae.PSMVAEImputer, {"mask_model": "none", "n_sets": 4}),
+    "psmvae-latent": (psmvae.PSMVAEImputer, {"n_sets": 4}),
+    "psmvae-self": (psmvae.PSMVAEImputer, {"mask_model": "self", "n_sets": 4}),
 }
 METRICS = {"rmse": "RMSE", "accuracy": "accuracy"}
 

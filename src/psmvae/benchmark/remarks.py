@@ -20,8 +20,9 @@ READINGS = (
     "Hidden layers: one of 128, as the text says. The published program has two in every network.",
     "The objective is the paper's. The published program adds up some of its terms over a batch "
     "and averages others, so that the KL term of r and all terms of x_mis weigh 1/200 there.",
-    "PSMVAE(a) is imputed from p(x_mis|z,r), as the text says. The published program imputes it "
-    "from p(x_obs|z,r), like (b).",
+    "PSMVAE(a) is imputed from p(x_mis|z,r), as the text says, although under the model a value "
+    "that went missing is also tilted by p(m|x,r). The published program imputes it from "
+    "p(x_obs|z,r), like (b).",
     "Pattern sets: the learned set with the highest share of MNAR rows stands for the MNAR set, as "
     "the text says. A function of the published program lets each learned set stand for what most "
     "of its rows are; that accuracy cannot fall below the share of the larger true set, which on "
@@ -34,8 +35,9 @@ READINGS = (
 # By method: why its figures may differ from the paper's.
 WHY = {
     "psmvae-a": "Where nothing is missing by its own value, p(m|x,r) and x_mis are free to explain "
-    "the holes together, and imputations from p(x_mis|z,r) move away. The published program "
-    "imputes from p(x_obs|z,r), which is not so free; there is no row for that here.",
+    "the holes together, and imputations from p(x_mis|z,r) move away the longer it is trained. The "
+    "published program imputes from p(x_obs|z,r), which is not so free; there is no row for that "
+    "here, but `benchmarks/tilt.py` follows both.",
     "psmvae-b": "K = 1 is a single draw of z. On breast at 80 % missing the paper's K = 1 is "
     "better than its K = 10,000, ours is not: six cells a row of 455 rows are little to learn "
     "from, and training for 1,000 epochs overfits.",
