@@ -77,12 +77,21 @@ def memory(record: dict[str, Any]) -> str:
     )
 
 
+def scales(record: dict[str, Any]) -> str:
+    """One table of all devices that were measured."""
+    records = list(record["records"])
+    gpu = RESULTS / "scaling_cuda.json"
+    if gpu.exists():
+        records += json.loads(gpu.read_text())["records"]
+    return scaling.markdown(records)
+
+
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "gpu": gpu,
     "cpu": lambda record: f"{cpu.markdown(record['records'])}\n\n{cpu.told(record['profiles'])}",
     "race": lambda record: race.markdown(record["records"]),
     "command": lambda record: command.markdown(record["records"]),
-    "scaling": lambda record: scaling.markdown(record["records"]),
+    "scaling": scales,
     "memory": memory,
 }
 

@@ -134,8 +134,8 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         encoded: Encoded = super()._read(X)
         if self.n_sets == "auto":
             ignored = isinstance(mask_model(self.mask_model), NoMask)
-            m = torch.as_tensor(encoded.m, dtype=torch.float64)
-            self.n_sets_ = 1 if ignored else count_classes(m, MOST_SETS, Noise(self._seed(4)))
+            m, noise = torch.as_tensor(encoded.m), Noise(self._seed(4))
+            self.n_sets_ = 1 if ignored else count_classes(m, MOST_SETS, noise)
         return encoded
 
     def _settings(self, n_rows: int, n_columns: int) -> PSMVAESettings:

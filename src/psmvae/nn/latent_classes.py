@@ -94,7 +94,7 @@ def count_classes(m: Tensor, most: int, noise: Noise) -> int:
     Parameters
     ----------
     m : Tensor
-        Masks, 1 observed, ``(row, column)``.
+        Masks, 1 observed, ``(row, column)``, of any type.
     most : int
         The largest number tried.
     noise : Noise
@@ -106,14 +106,15 @@ def count_classes(m: Tensor, most: int, noise: Noise) -> int:
     >>> noise = Noise(0)
     >>> alone = noise.uniform(1000, 6) < 0.8
     >>> together = noise.uniform(1000, 1).expand(-1, 6) < 0.8
-    >>> [count_classes(m.double(), 4, noise) for m in (alone, alone & together)]
+    >>> [count_classes(m, 4, noise) for m in (alone, alone & together)]
     [1, 2]
     """
     if len(m) > MAX_ROWS:
         m = m[noise.shuffles(1, len(m))[0, :MAX_ROWS]]
+    m = m.double()
     # a column that is always there, or never, says nothing
     rate = (1 - m).mean(0)
-    m = m[:, (rate > 0) & (rate < 1)].double()
+    m = m[:, (rate > 0) & (rate < 1)]
     n_rows, n_columns = m.shape
     if n_columns < 2:
         # nothing that could go missing together
