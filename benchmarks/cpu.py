@@ -203,8 +203,9 @@ def told(profiles: list[dict[str, Any]]) -> str:
     """The profile in words."""
     units = {"step": "a training step", "imputation": "an imputed row"}
     lines = [
-        f"Of {units[each['what']]}, {each['share']['products']:.0%} are matrix products and "
-        f"{each['share']['random']:.0%} random numbers, in {each['calls']:,.0f} calls of PyTorch."
+        f"Of the time in PyTorch's operations, for {units[each['what']]} "
+        f"{each['share']['products']:.0%} go to matrix products and {each['share']['random']:.0%} "
+        f"to random numbers, in {each['calls']:,.0f} calls (with those that calls make)."
         for each in profiles[:-1]
     ]
     peak = profiles[-1]["gflop_a_second"]

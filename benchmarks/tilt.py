@@ -6,7 +6,7 @@ trained, by three rules:
 
 - *tilted*: p(x_mis|z,r) p(m_j missing|x_j,r), Bayes' rule (``SelfMask(tilt=True)``);
 - *x_mis*: p(x_mis|z,r), the paper's text and ``PSMVAEImputer.paper("a")``;
-- *x_obs*: p(x_obs|z,r), the published program.
+- *x_obs*: p(x_obs|z,r), the published program; importance weights take it for x_mis too.
 
 By the paper's protocol (errors in ranges of the columns), on the first rows. Run with
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import psmvae
-from psmvae import DLGMImputer, GMVAEImputer, PSMVAEImputer
+from psmvae import DLGMImputer, GMVAEImputer, PSMVAEImputer, SelfMask
 from psmvae.imputers.together import fit_together
 
 QUICK = {"max_epochs": 2, "n_draws": 5, "random_state": 0}
@@ -51,6 +51,11 @@ def test_the_same_seed_gives_the_same_number_and_a_fit_starts_anew():
     assert found == [2, 1, 2]
 
 
+def test_another_word_is_told_the_right_one():
+    with pytest.raises(ValueError, match="n_sets must be a whole number >= 1 or 'auto'"):
+        PSMVAEImputer(n_sets="many").fit(table(together=True))
+
+
 @pytest.mark.parametrize("cls", [GMVAEImputer, DLGMImputer])
 def test_sets_of_the_data_are_not_counted_in_the_masks(cls):
     with pytest.raises(TypeError, match="n_sets must be a whole number"):
@@ -63,10 +68,58 @@ def test_a_number_set_after_fit_is_no_description_of_the_model(tmp_path):
         imputer.save(tmp_path / "model.safetensors")
 
 
-def test_tables_with_other_numbers_are_stacked_apart():
-    tables = [table(together=t, seed=k) for k, t in enumerate((True, False, True))]
-    imputers = [PSMVAEImputer(**(QUICK | {"random_state": k})) for k in range(3)]
+def unlike():
+    return [table(together=t, seed=k) for k, t in enumerate((True, False, True))]
+
+
+class Own(SelfMask):
+    """A mask model that equals nothing but itself."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self is other
+
+
+@pytest.mark.parametrize("mask_model", ["latent", Own()], ids=["latent", "own"])
+def test_tables_with_other_numbers_are_stacked_apart(mask_model):
+    tables = unlike()
+    imputers = [PSMVAEImputer(mask_model, **(QUICK | {"random_state": k})) for k in range(3)]
     assert fit_together(imputers, tables) == imputers
     assert [imputer.n_sets_ for imputer in imputers] == [2, 1, 2]
     for imputer, x in zip(imputers, tables, strict=True):
         assert not np.isnan(imputer.transform(x)).any()
+
+
+def test_a_stack_of_one_learns_its_table():
+    tables = unlike()
+    slow = {"max_epochs": 40, "learning_rate": 1e-2, "random_state": 0, "n_draws": 5}
+    stacked = fit_together([PSMVAEImputer(**slow) for _ in tables], tables)[1]
+    alone = PSMVAEImputer(**slow).fit(tables[1])
+    assert stacked.n_sets_ == 1
+    assert stacked.best_error_ == pytest.approx(alone.best_error_, rel=0.2)
+
+
+def test_all_stacks_share_the_time_and_an_error_leaves_all_as_they_were():
+    imputers = [PSMVAEImputer(random_state=k, max_epochs=10**6, max_time=2.0) for k in range(3)]
+    ends = []
+    fit_together(imputers, unlike(), callback=lambda progress: ends.append(progress.seconds))
+    # seconds are counted from the one beginning
+    assert ends == sorted(ends)
+
+    def stop(_):
+        raise RuntimeError("enough")
+
+    fresh = [PSMVAEImputer(**(QUICK | {"random_state": k})) for k in range(3)]
+    with pytest.raises(RuntimeError, match="enough"):
+        fit_together(fresh, unlike(), callback=stop)
+    assert not any(hasattr(imputer, "n_sets_") for imputer in fresh)
+
+
+def test_tables_of_other_shapes_are_refused_before_anything_is_trained():
+    tables = unlike()
+    tables[1] = tables[1][:200]
+    seen = []
+    with pytest.raises(ValueError, match="as many rows"):
+        fit_together([PSMVAEImputer(**QUICK) for _ in tables], tables, callback=seen.append)
+    assert not seen

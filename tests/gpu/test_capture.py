@@ -1,5 +1,7 @@
 """On a GPU: captured steps do what steps do one operation at a time, and every imputer works."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -115,3 +117,19 @@ def test_a_model_of_the_gpu_works_on_the_cpu(tmp_path):
     again = psmvae.load(tmp_path / "m.safetensors", device="cpu")
     np.testing.assert_allclose(again.transform(x), imputer.transform(x), atol=0.3)
     assert len(again.sample(x, n=2)) == 2
+
+
+@pytest.mark.parametrize("mask_model", ["latent", "self"])
+def test_a_compiled_fit_is_the_same_fit(mask_model, graphs, monkeypatch):
+    x = table()
+    # products as without tensor cores, so that what is compared is the program alone
+    monkeypatch.setattr("psmvae.training.loop.by_tensor_cores", lambda _: nullcontext())
+    usual = PSMVAEImputer(mask_model, n_sets=2, **QUICK).fit(x)
+    graphs.clear()
+    monkeypatch.setattr("psmvae.training.loop.COMPILED_FROM", 0)
+    compiled = PSMVAEImputer(mask_model, n_sets=2, **QUICK).fit(x)
+    assert all(one.graph is not None for one in graphs)
+    for (name, one), (_, other) in zip(
+        compiled.model_.state_dict().items(), usual.model_.state_dict().items(), strict=True
+    ):
+        torch.testing.assert_close(one, other, rtol=5e-3, atol=5e-3, msg=name)

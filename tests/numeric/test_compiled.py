@@ -75,6 +75,33 @@ def test_what_cannot_be_compiled_is_called():
     assert compiled.program is None
 
 
+def test_what_would_be_compiled_at_every_step_is_called():
+    recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
+    state = {"calls": 0}
+
+    def loss(batch, noise):
+        state["calls"] += 1
+        return recipe.loss(batch, noise) * state["calls"]
+
+    compiled = Compiled(loss, [], backend="eager")
+    compiled(batch(), Noise(0))
+    assert compiled.program is None
+
+
+def test_a_program_that_fails_later_is_called_with_the_same_numbers():
+    recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
+    compiled = Compiled(recipe.loss, [], backend="eager")
+    compiled(batch(), Noise(0))
+
+    def fails(*_):
+        raise RuntimeError("no")
+
+    compiled.program = fails
+    found = compiled(batch(), Noise(1))
+    torch.testing.assert_close(found, recipe.loss(batch(), Noise(1)))
+    assert compiled.program is None
+
+
 def test_every_training_has_a_program_of_its_own():
     recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
 
@@ -109,6 +136,17 @@ def test_only_long_trainings_are_compiled(change, expected):
         weight_observed=False,
     )
     assert loop.pays_to_compile(dataclasses.replace(settings, **change), 80) is expected
+
+
+def test_the_last_to_leave_restores_the_setting():
+    before, device = torch.get_float32_matmul_precision(), torch.device("cuda")
+    one, other = by_tensor_cores(device), by_tensor_cores(device)
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert torch.get_float32_matmul_precision() == "high"
+    other.__exit__(None, None, None)
+    assert torch.get_float32_matmul_precision() == before
 
 
 def test_the_setting_of_products_is_left_as_it_was():

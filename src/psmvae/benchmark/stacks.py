@@ -255,6 +255,8 @@ def _parameters(imputer: Any) -> dict[str, Any]:
     simple = str | bool | int | float | None
     for name, value in told.items():
         shown[name] = value if isinstance(value, simple) else repr(value)
+    if told.get("n_sets") == "auto":
+        shown["n_sets_"] = int(imputer.n_sets_)
     return plain(shown)
 
 

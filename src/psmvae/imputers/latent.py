@@ -222,15 +222,16 @@ class SetsMixin:
         arrays, plain = super()._state()  # type: ignore[misc]
         order: Any = self.set_order_
         sizes: Any = self.set_sizes_
-        return {**arrays, "set_order": order, "set_sizes": sizes}, plain | {"n_sets": self.n_sets_}
+        return {**arrays, "set_order": order, "set_sizes": sizes}, plain
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self.set_order_ = arrays.pop("set_order").numpy()
         self.set_sizes_ = arrays.pop("set_sizes").numpy()
-        self.n_sets_ = checks.whole_number("n_sets", plain["n_sets"], low=1)
+        self.n_sets_ = len(self.set_sizes_)
+        n_members: int = self.n_members  # type: ignore[attr-defined]
+        checks.shape("set_order", self.set_order_, (int(n_members), self.n_sets_))
         super()._set_state(arrays, plain)  # type: ignore[misc]
         settings: Settings = self.model_.settings  # type: ignore[attr-defined]
-        checks.shape("set_order", self.set_order_, (settings.n_members, settings.n_sets))
         checks.shape("set_sizes", self.set_sizes_, (settings.n_sets,))
         if (np.sort(self.set_order_, 1) != np.arange(settings.n_sets)).any():
             raise ValueError("set_order must hold every set of each member once.")

@@ -127,7 +127,9 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         mask_model(self.mask_model)
 
     def _check_sets(self) -> None:
-        if not isinstance(self.n_sets, str) or self.n_sets != "auto":
+        if isinstance(self.n_sets, str) and self.n_sets != "auto":
+            raise ValueError(f"n_sets must be a whole number >= 1 or 'auto', got {self.n_sets!r}.")
+        if not isinstance(self.n_sets, str):
             super()._check_sets()
 
     def _read(self, X: Any) -> Encoded:

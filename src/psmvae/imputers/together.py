@@ -33,7 +33,8 @@ def fit_together(
     many times faster than one after the other. Each imputer ends as `fit` would leave it: with
     first weights of its own seed, its own standardisation and its own stop; the random numbers of
     the steps are drawn together, so a result is the same only for the same list. Tables that bear
-    out different numbers of pattern sets (`n_sets="auto"`) make a stack for each number.
+    out different numbers of pattern sets (`n_sets="auto"`) make a stack for each number, one after
+    the other within the same `max_time`.
 
     Parameters
     ----------
@@ -72,18 +73,27 @@ def fit_together(
         encoded = imputer._read(table)
         imputer._build()
         cells.append((encoded.x, encoded.m))
-    if len(groups := _alike(fitted)) > 1:
-        for group in groups:
-            fit_together([fitted[k] for k in group], [tables[k] for k in group], callback=callback)
-        _become(imputers, fitted)
-        return list(imputers)
-    lead = fitted[0]
     if len({_shape(imputer) for imputer in fitted}) > 1:
         raise ValueError("tables must have columns of the same kinds and levels to be stacked.")
-    if any(imputer.n_rows_ != lead.n_rows_ for imputer in fitted):
+    if len({imputer.n_rows_ for imputer in fitted}) > 1:
         raise ValueError(f"tables must have as many rows: {[i.n_rows_ for i in fitted]}.")
+    for group in _alike(fitted):
+        _train([fitted[k] for k in group], [cells[k] for k in group], callback, began)
+    for imputer, done in zip(imputers, fitted, strict=True):
+        imputer.__dict__.update(done.__dict__)
+    return list(imputers)
+
+
+def _train(
+    fitted: Sequence[DeepImputer],
+    cells: Sequence[tuple[Any, Any]],
+    callback: Callback | None,
+    began: float,
+) -> None:
+    """Train imputers that have been built, as one stack, to the cells of each."""
+    lead, alone = fitted[0], len(fitted) == 1
     device = checks.torch_device(lead.device)
-    stack = _stacked(fitted).to(device)
+    stack = lead.model_.to(device) if alone else _stacked(fitted).to(device)
     for imputer in fitted:
         imputer.model_.to(device)
     tensors = [i._tensors(x, m) for i, (x, m) in zip(fitted, cells, strict=True)]
@@ -104,20 +114,14 @@ def fit_together(
     if result.interrupted:
         raise KeyboardInterrupt
     for k, (imputer, (x, m)) in enumerate(zip(fitted, tensors, strict=True)):
-        with torch.no_grad():
-            for whole, part in _numbers(stack, imputer.model_):
-                part.copy_(whole[k : k + 1])
+        if not alone:
+            with torch.no_grad():
+                for whole, part in _numbers(stack, imputer.model_):
+                    part.copy_(whole[k : k + 1])
         history = list(result.history)
         if result.best:
             history[-1] = dataclasses.replace(history[-1], best_error=result.best[k])
         imputer._take(history, x, m)
-    _become(imputers, fitted)
-    return list(imputers)
-
-
-def _become(imputers: Sequence[DeepImputer], fitted: Sequence[DeepImputer]) -> None:
-    for imputer, done in zip(imputers, fitted, strict=True):
-        imputer.__dict__.update(done.__dict__)
 
 
 def _alike(imputers: Sequence[DeepImputer]) -> list[list[int]]:

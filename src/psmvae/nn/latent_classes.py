@@ -19,9 +19,10 @@ RATE_COUNT = 0.5
 CLASS_COUNT = 1.0
 N_STARTS = 8
 MAX_ITER = 200
-# Rows that tell how many classes there are, and when their log-likelihood a row is level: far below
-# what a class more must gain.
-MAX_ROWS, COUNT_TOL = 5000, 1e-4
+# Rows that are looked at.
+MAX_ROWS = 5000
+# When the log-likelihood a row is level, for counting: far below what a class more must gain.
+COUNT_TOL = 1e-4
 
 
 class LatentClasses(NamedTuple):
@@ -34,8 +35,8 @@ class LatentClasses(NamedTuple):
 def log_joint(classes: LatentClasses, m: Tensor) -> Tensor:
     """Log p(r) p(m | r) for masks ``(member, row, column)``: ``(member, row, set)``."""
     missing, observed = classes.rate.log(), torch.log1p(-classes.rate)
-    per_class = m @ observed.mT + (1 - m) @ missing.mT
-    return per_class + classes.share.log().unsqueeze(1)
+    per_class = m @ (observed - missing).mT
+    return per_class + (missing.sum(-1) + classes.share.log()).unsqueeze(1)
 
 
 def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-6) -> LatentClasses:
@@ -61,7 +62,6 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
     # drawn towards the overall rates: classes that differ, none of them certain
     rate = 0.5 * (1 - first) + 0.5 * overall
     share = m.new_full((N_STARTS, n_sets), 1 / n_sets)
-    rows = m.expand(N_STARTS, -1, -1)
 
     def within(rate: Tensor) -> Tensor:
         return rate.clamp(1e-4, 1 - 1e-4)
@@ -69,12 +69,15 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
     classes = LatentClasses(share, within(rate))
     previous = torch.full((N_STARTS,), -torch.inf, dtype=m.dtype, device=m.device)
     for _ in range(MAX_ITER):
-        joint = log_joint(classes, rows)
+        # one product with the classes of all starts side by side: the table is not copied for each
+        together = LatentClasses(classes.share.flatten()[None], classes.rate.flatten(0, 1)[None])
+        joint = log_joint(together, m[None])[0].unflatten(1, (N_STARTS, n_sets))
         total = torch.logsumexp(joint, -1)
-        likelihood = total.mean(1)
+        likelihood = total.mean(0)
         q = (joint - total.unsqueeze(-1)).exp()
-        count = q.sum(1)
-        missing = q.mT @ (1 - rows)
+        count = q.sum(0)
+        observed = (q.flatten(1).mT @ m).unflatten(0, (N_STARTS, n_sets))
+        missing = (count.unsqueeze(-1) - observed).clamp(min=0)
         rate = (missing + RATE_COUNT * overall) / (count + RATE_COUNT).unsqueeze(-1)
         share = (count + CLASS_COUNT) / (n_rows + CLASS_COUNT * n_sets)
         classes = LatentClasses(share, within(rate))
@@ -86,10 +89,9 @@ def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-
 
 
 def count_classes(m: Tensor, most: int, noise: Noise) -> int:
-    """How many classes the masks bear out: the number with the least BIC, one at least.
+    """How many classes the masks bear out: one more for as long as BIC falls, one at least.
 
-    Classes are added one by one for as long as that pays. Cells that go missing by themselves, at
-    whatever rates, are one class.
+    Cells that go missing by themselves, at whatever rates, are one class.
 
     Parameters
     ----------

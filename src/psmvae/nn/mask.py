@@ -219,6 +219,8 @@ class SelfMask:
             raise ValueError(
                 f"SelfMask needs integrate to be 'quadrature' or 'draw', got {self.integrate!r}."
             )
+        if not isinstance(self.tilt, bool):
+            raise TypeError(f"SelfMask needs tilt to be True or False, got {self.tilt!r}.")
         if self.sign not in (None, "high", "low"):
             raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
 

@@ -4,35 +4,59 @@ from __future__ import annotations
 
 import platform
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 
 class _Switch:
-    """PyTorch's setting, which is one for the process, and how many want it off."""
+    """A setting of PyTorch, which is one for the process, and how many want another value."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None], wanted: Any) -> None:
+        self.read, self.write, self.wanted = read, write, wanted
         self.lock = threading.Lock()
         self.users = 0
-        self.before = True
+        self.before: Any = None
 
-    def enter(self) -> None:
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Change it; the last to leave restores it."""
         with self.lock:
             if self.users == 0:
-                self.before = bool(torch.backends.mkldnn.enabled)
-                torch.backends.mkldnn.enabled = False  # type: ignore[assignment]
+                self.before = self.read()
+                self.write(self.wanted)
             self.users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.users -= 1
+                if self.users == 0:
+                    self.write(self.before)
 
-    def leave(self) -> None:
-        with self.lock:
-            self.users -= 1
-            if self.users == 0:
-                torch.backends.mkldnn.enabled = self.before  # type: ignore[assignment]
+
+def _precision() -> str | None:
+    """What float32 products are rounded to; None where it was set in PyTorch's newer way."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return None
 
 
-_SWITCH = _Switch()
+def _set_precision(value: str | None) -> None:
+    # a user who chose in the newer way has chosen
+    if value is not None and _precision() is not None:
+        torch.set_float32_matmul_precision(value)
+
+
+def _set_onednn(value: bool) -> None:
+    torch.backends.mkldnn.enabled = value  # type: ignore[assignment]
+
+
+_ONEDNN = _Switch(lambda: bool(torch.backends.mkldnn.enabled), _set_onednn, False)
+_TF32 = _Switch(_precision, _set_precision, "high")
 
 
 @contextmanager
@@ -53,19 +77,17 @@ def by_blas() -> Iterator[None]:
     if platform.machine() != "aarch64":
         yield
         return
-    _SWITCH.enter()
-    try:
+    with _ONEDNN.on():
         yield
-    finally:
-        _SWITCH.leave()
 
 
 @contextmanager
 def by_tensor_cores(device: torch.device) -> Iterator[None]:
-    """Have a GPU's products of float32 done by its tensor cores (TF32), several times as fast.
+    """Have a GPU's products of float32 done by its tensor cores (TF32).
 
     Factors are then rounded to 10 bits, sums are not: well below the noise of a step's gradients.
-    Nothing but training does this. The setting is one for the process.
+    The setting is one for the process: the last to leave restores it. Where it was made in
+    PyTorch's newer way, for each library, it is left as it is.
 
     Examples
     --------
@@ -77,9 +99,5 @@ def by_tensor_cores(device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
+    with _TF32.on():
         yield
-    finally:
-        torch.set_float32_matmul_precision(before)

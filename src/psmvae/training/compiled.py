@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,7 +58,7 @@ class Compiled:
 
     Random numbers are drawn before the program runs, by the same source and in the same order as
     without it: a seed means the same. What cannot be compiled (a user's mask model may do anything;
-    a machine may have no compiler) is called as it is.
+    a machine may have no compiler) is called as it is; the log says so at its lowest level.
 
     Parameters
     ----------
@@ -83,8 +85,12 @@ class Compiled:
             return loss
         if self.program is None:
             return self.loss(batch, noise)
-        drawn = [getattr(noise, kind)(*shape) for kind, shape in self.asked]
-        return self.program(batch, *drawn)
+        drawn = tuple(getattr(noise, kind)(*shape) for kind, shape in self.asked)
+        try:
+            return self.program(batch, *drawn)
+        except Exception as error:  # noqa: BLE001 -- see below
+            self._give_up(error)
+            return self.loss(batch, Drawn(drawn))
 
     def _compile(self, batch: Batch) -> None:
         loss = self.loss
@@ -103,9 +109,25 @@ class Compiled:
                 warnings.simplefilter("ignore")
                 # backward passes are compiled when they are first asked for
                 compiled(batch, *tried).sum().backward()
-        except Exception:  # noqa: BLE001 -- a compiler fails in many ways, none of which matters
+                # a mask model that counts its calls, say, would be compiled again at every step
+                with never_again():
+                    compiled(batch, *tried)
+        except Exception as error:  # noqa: BLE001 -- a compiler fails in many ways
+            self._give_up(error)
             return
         finally:
             for parameter in self.parameters:
                 parameter.grad = None
         self.program = compiled
+
+    def _give_up(self, error: Exception) -> None:
+        logging.getLogger(__name__).debug("not compiled: %s", error)
+        self.program = None
+
+
+def never_again() -> AbstractContextManager[Any]:
+    """Let what would have to be compiled again raise, where this PyTorch can tell."""
+    stance: Any = getattr(torch.compiler, "set_stance", None)
+    return nullcontext() if stance is None else cast(
+        "AbstractContextManager[Any]", stance("fail_on_recompile")
+    )

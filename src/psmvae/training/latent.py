@@ -12,13 +12,13 @@ from psmvae.inference.objective import elbo, iwae
 from psmvae.inference.posterior import Posterior, draw, paired_noise
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
+from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.noise import Noise
 from psmvae.training.heldout import Table
 from psmvae.training.settings import Training
 
 # Rows that the simple models are fitted to.
 MAX_LINEAR_ROWS = 3000
-MAX_CLASS_ROWS = 5000
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
@@ -44,7 +44,7 @@ class LatentRecipe:
         """Start from simple models fitted to the table: classes of masks, and factor analysis."""
         model = self.model
         if model.q_r.classes is not None:
-            classes = model.q_r.classes.start(m[..., :MAX_CLASS_ROWS, :], noise)
+            classes = model.q_r.classes.start(m[..., :MAX_ROWS, :], noise)
             model.p_r.logits.copy_(classes.share.log().unsqueeze(1))
             if hasattr(model.p_m, "start"):
                 model.p_m.start(classes.rate)
