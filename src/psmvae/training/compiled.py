@@ -128,6 +128,8 @@ class Compiled:
 def never_again() -> AbstractContextManager[Any]:
     """Let what would have to be compiled again raise, where this PyTorch can tell."""
     stance: Any = getattr(torch.compiler, "set_stance", None)
-    return nullcontext() if stance is None else cast(
-        "AbstractContextManager[Any]", stance("fail_on_recompile")
+    return (
+        nullcontext()
+        if stance is None
+        else cast("AbstractContextManager[Any]", stance("fail_on_recompile"))
     )
