@@ -79,8 +79,11 @@ class Weights:
         if columns is not None:
             grad = grad * columns
         norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
-        factor = limit / norm.clamp(min=limit)
-        self.now.grad = torch.where(norm < torch.inf, grad * factor, self.nothing)
+        # most steps need no cut; a GPU is not asked, since it would have to be waited for
+        if grad.is_cuda or not bool((norm <= limit).all()):
+            factor = limit / norm.clamp(min=limit)
+            grad = torch.where(norm < torch.inf, grad * factor, self.nothing)
+        self.now.grad = grad
         for p in self.parameters:
             p.grad = None
 
