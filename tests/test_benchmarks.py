@@ -14,7 +14,7 @@ from sklearn.metrics import root_mean_squared_error
 
 from psmvae import MeanImputer
 
-NAMES = ("cpu", "race", "command", "scaling")
+NAMES = ("cpu", "race", "command", "scaling", "tilt")
 HOME = os.environ.get("PSMVAE_DATA_HOME")
 
 
@@ -234,3 +234,10 @@ def test_scaling_runs_and_can_be_read_again(script, tmp_path):
     assert all(record["memory_gib"] > 0 for record in result["records"])
     again, _ = script("scaling", "--read", tmp_path / "scaling.json")
     assert again.strip() == printed[printed.index("| |") :].strip()
+
+
+def test_the_rules_of_model_a_are_told_apart(script):
+    _, result = script("tilt", "--table", "breast", "--epochs", "3", "--rows", "40", "--draws", "3")
+    assert [found["epoch"] for found in result["records"]] == [1, 3]
+    for found in result["records"]:
+        assert len({found["tilted"], found["x_mis"], found["x_obs"]}) == 3

@@ -113,6 +113,14 @@ def test_a_method_without_sets_is_told_which_have_them(refused, table, tmp_path)
     assert "psmvae, gmvae and dlgm" in message
 
 
+@pytest.mark.parametrize(("more", "hints"), [((), True), (("--sets", 1), False)])
+def test_one_set_by_count_is_explained(psmvae, table, tmp_path, more, hints):
+    result = psmvae("sets", table, "-o", tmp_path / "sets.csv", *more, "--epochs", 1, *CPU)
+    assert result.code == 0, result.err
+    assert "set 0: 12" in result.err
+    assert ("--sets N fits N" in result.err) is hints
+
+
 def test_sets_of_another_method(psmvae, table, tmp_path):
     output = tmp_path / "sets.csv"
     options = ["--method", "gmvae", "--sets", 2, "--epochs", 1, *CPU]

@@ -12,9 +12,21 @@ from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
 from psmvae.nn.network import Network
 from psmvae.nn.noise import Noise
+from psmvae.training import Training
 
 PLAIN = Network(width=8, depth=1, residual=False, linear=False)
 RESIDUAL = Network(width=8, depth=2, residual=True, linear=True)
+TRAINING = Training(
+    max_epochs=4,
+    batch_size=20,
+    learning_rate=1e-2,
+    held_out=0.2,
+    patience=10,
+    hide=0.5,
+    beta=1.0,
+    average=0.9,
+    weight_observed=False,
+)
 
 
 def real_columns(n):

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import psmvae
+from numeric.helpers import TRAINING
 from psmvae.nn.noise import Noise
 from psmvae.nn.products import by_tensor_cores
-from psmvae.training import Training, loop
+from psmvae.training import loop
 from psmvae.training.compiled import Compiled
 from psmvae.training.heldout import Table
 
@@ -124,17 +125,7 @@ def test_every_training_has_a_program_of_its_own():
     ],
 )
 def test_only_long_trainings_are_compiled(change, expected):
-    settings = Training(
-        max_epochs=1000,
-        batch_size=200,
-        learning_rate=1e-3,
-        held_out=0.0,
-        patience=20,
-        hide=0.0,
-        beta=1.0,
-        average=0.0,
-        weight_observed=False,
-    )
+    settings = dataclasses.replace(TRAINING, max_epochs=1000)
     assert loop.pays_to_compile(dataclasses.replace(settings, **change), 80) is expected
 
 

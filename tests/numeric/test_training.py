@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from numeric.helpers import RESIDUAL, real_columns
+from numeric.helpers import RESIDUAL, TRAINING, real_columns
 from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
@@ -14,18 +14,6 @@ from psmvae.training import train as train_recipe
 from psmvae.training.heldout import Table, held_out_error
 from psmvae.training.latent import calibrate, choose_proposal, choose_trust
 from psmvae.training.weights import Weights
-
-TRAINING = Training(
-    max_epochs=4,
-    batch_size=20,
-    learning_rate=1e-2,
-    held_out=0.2,
-    patience=10,
-    hide=0.5,
-    beta=1.0,
-    average=0.9,
-    weight_observed=False,
-)
 
 
 def train(built, x, m, settings, noise, callback=None):

@@ -105,7 +105,7 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
     terminal.say(f"{files.table}: {table.num_rows:,} rows ({sizes})")
     if len(counts) == 1 and getattr(imputer, "n_sets", None) == "auto":
-        terminal.say("one set: the masks bear out no more, or are ignored; fit --sets N has N")
+        terminal.say("one set: the masks bear out no more, or are ignored; --sets N fits N")
     terminal.say(f"wrote {files.output}")
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -127,9 +127,7 @@ class Compiled:
 
 def never_again() -> AbstractContextManager[Any]:
     """Let what would have to be compiled again raise, where this PyTorch can tell."""
-    stance: Any = getattr(torch.compiler, "set_stance", None)
-    return (
-        nullcontext()
-        if stance is None
-        else cast("AbstractContextManager[Any]", stance("fail_on_recompile"))
-    )
+    if not hasattr(torch.compiler, "set_stance"):
+        return nullcontext()
+    stance: AbstractContextManager[Any] = torch.compiler.set_stance("fail_on_recompile")
+    return stance
