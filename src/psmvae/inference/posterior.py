@@ -16,6 +16,7 @@ from psmvae.inference.importance import (
     resample,
     tempered,
 )
+from psmvae.inference.pairs import PairSampler
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.columns import Cells
@@ -27,6 +28,9 @@ MEMORY_BUDGET = {"cpu": 256 * 2**20, "cuda": 8 * 2**30}
 # Draws made at once; more come in blocks of as many. Where a row may stop early, the first blocks
 # are smaller.
 BLOCK, FIRST_BLOCKS = 250, (20, 80)
+# Where draws are of pairs of a row and a set, so many times the rows of a chunk are worked on
+# together, so that the last pairs of many rows fill a chunk: what is kept of a row is small.
+ROWS_WITH_FEW_PAIRS = 16
 # Sets with a smaller share of a row are not decoded where q(r | ·) alone weighs them.
 MIN_SHARE = 1e-4
 
@@ -65,6 +69,10 @@ class Posterior:
         """The expected statistics and the effective sample size of each row behind them."""
         if not bool(self.model.trust.any()) and not self.model.p_m.depends_on_x:
             return self._impute_by_q(x, m)
+        settings = self.model.settings
+        one_of_many = settings.n_members == 1 and settings.n_sets > 1
+        if self.enough is not None and one_of_many and self.model.knows_pairs:
+            return self._impute_by_pairs(x, m, self.enough)
         found = [
             (running.expected.mean(0), running.effective_sample_size.mean(0))
             for running in self._run(x, m, self.model.inputs.n_statistics, point=True)
@@ -89,6 +97,21 @@ class Posterior:
             means = [expected_by_q(self.model, batch, block) * block.shape[2] for block in blocks]
             found.append(torch.stack(means).sum(0).mean(0) / n_draws)
         return torch.cat(found), x.new_full((x.shape[0],), float(counted))
+
+    def _impute_by_pairs(self, x: Tensor, m: Tensor, enough: float) -> tuple[Tensor, Tensor]:
+        """`impute` where sets that a row is surely not in can be left out."""
+        proposal, blocks = self._proposal(self.model.trust, x)
+        block = min(BLOCK, self.n_draws)
+        sampler = PairSampler(
+            self.model,
+            [epsilon for epsilon, _ in blocks],
+            proposal,
+            self.model.trust,
+            enough,
+            self.rows_at_once(block) * self.model.settings.n_sets,
+        )
+        found = [sampler(batch) for batch in self._chunks(x, m, block, ROWS_WITH_FEW_PAIRS)]
+        return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
 
     def _enough_noise(self, device: torch.device) -> list[Tensor]:
         """Blocks of noise, as many as draws that count alike are needed."""
@@ -125,16 +148,9 @@ class Posterior:
 
         For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
         """
-        model, settings = self.model, self.model.settings
+        model = self.model
         trust = model.trust if point else torch.ones_like(model.trust)
-        proposal = torch.where(trust < 1, 1.0, model.proposal)
-        noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
-        blocks = []
-        for size in self._block_sizes():
-            shape = (settings.n_members, 1, size, 1)
-            uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
-            blocks.append((epsilon, uniform))
+        proposal, blocks = self._proposal(trust, x)
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
             rows: Tensor | slice = slice(None)
@@ -151,6 +167,21 @@ class Posterior:
                     rows = wanting if isinstance(rows, slice) else rows[wanting]
                     batch = batch.rows(wanting)
             yield running
+
+    def _proposal(
+        self, trust: Tensor, x: Tensor
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor | None]]]:
+        """How much wider than q(z | ·) draws are, and their blocks: ε and what draws x_mis."""
+        model, settings = self.model, self.model.settings
+        proposal = torch.where(trust < 1, 1.0, model.proposal)
+        noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
+        blocks = []
+        for size in self._block_sizes():
+            shape = (settings.n_members, 1, size, 1)
+            uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
+            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
+            blocks.append((epsilon, uniform))
+        return proposal, blocks
 
     def set_probabilities(self, x: Tensor, m: Tensor) -> Tensor:
         """q(r | x_obs, m) of each member, ``(member, row, set)``."""
@@ -172,9 +203,10 @@ class Posterior:
             parts.append(drawn.permute(1, 2, 0, 3).flatten(1, 2)[:, :n])
         return torch.cat(parts)
 
-    def _chunks(self, x: Tensor, m: Tensor, n_draws: int) -> Iterator[Batch]:
+    def _chunks(self, x: Tensor, m: Tensor, n_draws: int, times: int = 1) -> Iterator[Batch]:
+        """Batches of as many rows as fit the memory with so many draws, or of ``times`` as many."""
         n_members = self.model.settings.n_members
-        size = self.rows_at_once(n_draws)
+        size = times * self.rows_at_once(n_draws)
         for start in range(0, x.shape[0], size):
             rows = slice(start, start + size)
             yield Batch.of(x[rows].expand(n_members, -1, -1), m[rows].expand(n_members, -1, -1))

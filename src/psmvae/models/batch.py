@@ -45,7 +45,8 @@ class Answer:
     ``p_x`` is the distribution missing cells are imputed from, before any tilt by the mask model;
     ``x_drawn`` the missing cells drawn from it where the mask model needs all of x. ``auxiliary``
     is what further factors (x_mis, w) add to the objective; it has no place in importance weights
-    and is None where it was not asked for.
+    and is None where it was not asked for. ``sets`` ``(row,)``, where given, is the one set that
+    was asked for of each row: set axes then have size one, and ``log_p_r`` a value a row.
     """
 
     log_q_r: Tensor
@@ -59,6 +60,7 @@ class Answer:
     p_x: Cells
     x_drawn: Tensor | None = None
     auxiliary: Tensor | None = None
+    sets: Tensor | None = None
 
     @property
     def kl_z(self) -> Tensor:
@@ -73,4 +75,4 @@ class Answer:
     @property
     def log_p_z(self) -> Tensor:
         """Log p(z|r), ``(member, row, draw, set)``."""
-        return self.p_z.log_prob(self.z)
+        return self.p_z.log_prob(self.z, self.sets)

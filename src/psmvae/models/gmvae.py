@@ -208,6 +208,40 @@ class GMVAE(nn.Module):
             auxiliary=extra,
         )
 
+    @property
+    def knows_pairs(self) -> bool:
+        """Whether `answer_pairs` can be asked: not where a mask needs x, or all sets at once."""
+        return not self.p_m.depends_on_x and bool(getattr(self.p_m, "takes_sets", False))
+
+    def answer_pairs(
+        self,
+        batch: Batch,
+        encoded: tuple[Tensor, GaussianZ],
+        row: Tensor,
+        set_: Tensor,
+        epsilon: Tensor,
+    ) -> Answer:
+        """What `answer` says of some pairs of a row and a set, as rows with one set.
+
+        ``encoded`` is what `encode` said of the batch, ``row`` and ``set_`` are ``(pair,)``.
+        """
+        log_q_r, q_z = encoded[0], encoded[1].of(row, set_)
+        z = q_z.at(epsilon)
+        x, m, known = (part[:, row, None, None] for part in (batch.x, batch.m, batch.known))
+        p_x: Cells = self.p_x(z, None, both=False, sets=set_)[0]
+        return Answer(
+            log_q_r=log_q_r[:, row, set_].unsqueeze(-1),
+            log_p_r=self.p_r()[:, 0, set_].unsqueeze(-1),
+            q_z=q_z,
+            p_z=self.p_z,
+            epsilon=epsilon,
+            z=z,
+            log_p_x_obs=(p_x.log_prob(x) * m).sum(-1),
+            log_p_m=self._mask_of_z(m, known, z, set_),
+            p_x=p_x,
+            sets=set_,
+        )
+
     def x_mis(self, p_x_obs: Cells, second: Cells | None) -> Cells:
         """The distribution of x_mis: here that of x_obs, there is one x."""
         del second
@@ -262,10 +296,12 @@ class GMVAE(nn.Module):
     def _log_missing(self, z: Tensor) -> LogTilt:
         return lambda x, at: self.p_m(x, z, at)[0]
 
-    def _mask_of_z(self, m: Tensor, known: Tensor, z: Tensor) -> Tensor:
+    def _mask_of_z(self, m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
         """Log p(m | z, r), ``(member, row, draw, set)``."""
-        if hasattr(self.p_m, "log_prob"):
-            log_p_m: Tensor = self.p_m.log_prob(m, z)
+        if sets is not None:
+            log_p_m: Tensor = self.p_m.log_prob(m, z, sets)  # type: ignore[attr-defined]
+        elif hasattr(self.p_m, "log_prob"):
+            log_p_m = self.p_m.log_prob(m, z)
         else:
             missing, observed = self.p_m(None, z, slice(0, m.shape[-1]))
             log_p_m = torch.where(m > 0, observed, missing)

@@ -15,7 +15,7 @@ from psmvae.kinds.numeric import LOG_2PI
 from psmvae.nn.columns import Cells, Columns, Layout
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
-from psmvae.nn.network import MLP, Network
+from psmvae.nn.network import MLP, Network, each_its_set
 from psmvae.nn.noise import Noise
 
 MAX_LOG_SCALE = 5.0
@@ -67,10 +67,15 @@ class PZ(nn.Module):
             self.mean = nn.Parameter(spread * noise.normal(*shape))
             self.log_scale = nn.Parameter(torch.zeros(shape))
 
-    def log_prob(self, z: Tensor) -> Tensor:
-        """Log p(z | r), ``(member, row, draw, set)``."""
-        log_scale = bounded(self.log_scale)
-        standard = (z - self.mean) * torch.exp(-log_scale)
+    def log_prob(self, z: Tensor, sets: Tensor | None = None) -> Tensor:
+        """Log p(z | r), ``(member, row, draw, set)``.
+
+        With ``sets`` ``(row,)`` each row has one set, and z a set axis of size one.
+        """
+        mean, log_scale = self.mean, bounded(self.log_scale)
+        if sets is not None:
+            mean, log_scale = each_its_set(mean, sets), each_its_set(log_scale, sets)
+        standard = (z - mean) * torch.exp(-log_scale)
         # one pass over all draws and no more
         constant = log_scale.sum(-1) + 0.5 * LOG_2PI * z.shape[-1]
         return -0.5 * standard.square().sum(-1) - constant

@@ -19,7 +19,9 @@ where the module (an ``nn.Module``) has
   Both answers are ``(member, row, draw, set, column[, node])``;
 - parameters whose first axis is the members;
 - optionally, where it does not depend on x, ``log_prob(m, z)``: log p(m_j | ·) of a mask ``(member,
-  row, 1, 1, column)``, for all columns at once, where that is cheaper than both answers;
+  row, 1, 1, column)``, for all columns at once, where that is cheaper than both answers. With
+  ``takes_sets = True`` it has a third argument ``sets``: None, or ``(row,)``, a set for each row,
+  with a set axis of size one; imputation then leaves out sets that a row is surely not in;
 - optionally ``start(rate)``, called before training with the missing rate of each column in each
   set that the masks suggest, ``(member, set, column)``.
 """
@@ -35,7 +37,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
 from psmvae.nn.columns import Columns
-from psmvae.nn.network import MLP, Network
+from psmvae.nn.network import MLP, Network, each_its_set
 from psmvae.nn.noise import Noise
 
 MIN_RATE = 1e-3
@@ -102,6 +104,7 @@ class NoMask:
 class _NoMask(nn.Module):
     depends_on_x = False
     as_input = False
+    takes_sets = True
 
     def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
         """Log 1."""
@@ -109,9 +112,9 @@ class _NoMask(nn.Module):
         nothing = torch.zeros_like(z[..., :1])
         return nothing, nothing
 
-    def log_prob(self, m: Tensor, z: Tensor) -> Tensor:
+    def log_prob(self, m: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
         """Log 1."""
-        del m
+        del m, sets
         return torch.zeros_like(z[..., :1])
 
 
@@ -127,6 +130,7 @@ class LatentMask:
 class _LatentMask(nn.Module):
     depends_on_x = False
     as_input = True
+    takes_sets = True
 
     def __init__(self, shape: MaskShape, noise: Noise) -> None:
         super().__init__()
@@ -154,9 +158,10 @@ class _LatentMask(nn.Module):
         score = (self.net(z) + self.odds)[..., at]
         return logsigmoid(score), logsigmoid(-score)
 
-    def log_prob(self, m: Tensor, z: Tensor) -> Tensor:
+    def log_prob(self, m: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
         """Log p(m_j | z, r) of a mask, ``(member, row, draw, set, column)``."""
-        return logsigmoid((self.net(z) + self.odds) * (1 - 2 * m))
+        odds = self.odds if sets is None else each_its_set(self.odds, sets)
+        return logsigmoid((self.net(z, sets=sets) + odds) * (1 - 2 * m))
 
 
 @dataclass(frozen=True)

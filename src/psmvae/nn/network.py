@@ -259,6 +259,11 @@ class MLP(nn.Module):
         return out
 
 
+def each_its_set(of_sets: Tensor, sets: Tensor) -> Tensor:
+    """From ``(member, 1, 1, set, ...)`` what each row's set has, ``(member, row, 1, 1, ...)``."""
+    return of_sets[:, 0, 0, sets, None, None]
+
+
 def relu(h: Tensor) -> Tensor:
     """max(h, 0), in place where nobody needs h again."""
     return nn.functional.relu(h, inplace=not torch.is_grad_enabled())
