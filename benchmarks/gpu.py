@@ -8,13 +8,14 @@ Batch 200, 10 sets, z of 20, hidden layers of 128, letter's 16,000 x 16 training
    over the sets (plain_loop.py).
 2. Imputation with K = 10,000 draws for every row, in milliseconds a row, and with draws spent where
    the effective sample size asks for them; with the RMSE of each, by the paper's protocol.
-3. What bounds a step: kernels and their time, from a profile.
+3. What bounds a step and an imputation: kernels and their time, from profiles, beside the largest
+   bandwidth and speed that this GPU shows.
 4. Whether compiling and tensor cores cost accuracy: the RMSE (K = 1) of five members by five seeds,
    with both and with neither.
 
 Run with
 
-    python benchmarks/gpu.py [--epochs 200] [--rows 4000]
+    python benchmarks/gpu.py [--epochs 200] [--rows 16000]
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ from psmvae.training.weights import Weights
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 BATCH, RATE = 200, 0.2
+# What kernels of matrix products have in their names.
+PRODUCTS = ("gemm", "cutlass", "nvjet")
+# Rows and draws of the profile of an imputation.
+PROFILED_ROWS, PROFILED_DRAWS = 1000, 1000
 
 
 def letter(seed: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
@@ -140,49 +145,64 @@ def plain_step(holes: np.ndarray) -> Callable[[], None]:
     return step
 
 
-def steps(holes: np.ndarray) -> dict[str, float]:
-    """Milliseconds of a step."""
-    found = {}
-    for name, run, n in (
+def steps(holes: np.ndarray) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Milliseconds of a step, and the profiles of those that `fit` does."""
+    taken, profiles = {}, []
+    others = (
         ("plain loop over the sets", plain_step(holes), 20),
         ("one member, not captured", step_of(holes, 1, captured=False), 50),
-        *(
-            (f"{e} member{'s' if e > 1 else ''}", step_of(holes, e, captured=True), 200)
-            for e in (1, 5, 30, 100)
-        ),
-        *(
-            (
-                f"{e} member{'s' if e > 1 else ''}, compiled",
-                step_of(holes, e, captured=True, compiled=True),
-                200,
-            )
-            for e in (1, 10, 100)
-        ),
-    ):
-        for _ in range(8):
-            run()
-        found[name] = 1e3 * seconds(lambda run=run, n=n: [run() for _ in range(n)], 5) / n
-        print(f"{name:28} {found[name]:8.3f} ms a step", flush=True)
+    )
+    for name, run, n in others:
+        taken[name] = milliseconds(name, run, n)
+    for compiled in (False, True):
+        for members in (1, 10, 30, 100):
+            run = step_of(holes, members, captured=True, compiled=compiled)
+            first = seconds(run, 1)
+            name = f"{members} member{'s' if members > 1 else ''}{', compiled' if compiled else ''}"
+            taken[name] = milliseconds(name, run, 200)
+            about = {"members": members, "compiled": compiled, "first_call_seconds": first}
+            profiles.append(about | profiled(run, 10))
+    return taken, profiles
+
+
+def milliseconds(name: str, run: Callable[[], None], n: int) -> float:
+    """Of one of n steps, after some that set things up."""
+    for _ in range(8):
+        run()
+    found = 1e3 * seconds(lambda: [run() for _ in range(n)], 5) / n
+    print(f"{name:28} {found:8.3f} ms a step", flush=True)
     return found
 
 
-def kernels(holes: np.ndarray, n_members: int, *, compiled: bool) -> dict[str, Any]:
-    """How many kernels a captured step has and how long they run."""
-    run = step_of(holes, n_members, captured=True, compiled=compiled)
-    for _ in range(8):
-        run()
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        for _ in range(10):
+def profiled(run: Callable[[], Any], n: int) -> dict[str, Any]:
+    """How many kernels a run has, how long they take, and which take longest."""
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(n):
             run()
         torch.cuda.synchronize()
-    events = profiled.key_averages()
-    products = [e for e in events if "gemm" in e.key.lower() or "cutlass" in e.key.lower()]
+    events = sorted(found.key_averages(), key=lambda e: -e.device_time_total)
+    products = [e for e in events if any(k in e.key.lower() for k in PRODUCTS)]
+    ms = 1e3 * n
     return {
-        "members": n_members,
-        "compiled": compiled,
-        "kernels": sum(e.count for e in events) / 10,
-        "kernel_ms": sum(e.device_time_total for e in events) / 1e4,
-        "products_ms": sum(e.device_time_total for e in products) / 1e4,
+        "kernels": sum(e.count for e in events) / n,
+        "kernel_ms": sum(e.device_time_total for e in events) / ms,
+        "products_ms": sum(e.device_time_total for e in products) / ms,
+        "longest": [
+            {"kernel": e.key[:90], "calls": e.count / n, "ms": e.device_time_total / ms}
+            for e in events[:8]
+        ],
+    }
+
+
+def limits() -> dict[str, float]:
+    """What this GPU does at best: GB/s of a large copy, TFLOP/s of a large float32 product."""
+    numbers = torch.empty(2**28, device="cuda")
+    copy = seconds(lambda: numbers.clone(), 5)
+    square = torch.randn(8192, 8192, device="cuda")
+    product = seconds(lambda: square @ square, 5)
+    return {
+        "copy_gb_s": 2 * 4 * 2**28 / copy / 1e9,
+        "product_tflop_s": 2 * 8192**3 / product / 1e12,
     }
 
 
@@ -224,13 +244,13 @@ def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
         (1, None),
         (100, None),
         (10_000, None),
-        *((10_000, enough) for enough in (10.0, 20.0, 50.0, 100.0, 200.0)),
+        *((10_000, enough) for enough in (10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 1000.0)),
     ):
         imputer.set_params(n_draws=n_draws, enough_draws=enough)
         posterior = imputer._posterior(1)  # noqa: SLF001
         with torch.no_grad():
             posterior.impute(x[:64], m[:64])
-            taken = seconds(lambda p=posterior: p.impute(x, m), 3 if n_draws < 10_000 else 1)
+            taken = seconds(lambda p=posterior: p.impute(x, m), 1 if n_draws > 100 else 3)
         error = rmse(imputer.transform(holes), complete, missing)
         cell = {
             "n_draws": n_draws,
@@ -240,27 +260,40 @@ def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
         }
         cells.append(cell)
         print(cell, flush=True)
-    return {"table": what, "epochs": epochs, "fit_seconds": fit, "n_rows": n_rows, "cells": cells}
+    imputer.set_params(n_draws=PROFILED_DRAWS, enough_draws=None)
+    posterior, some = imputer._posterior(1), slice(0, PROFILED_ROWS)  # noqa: SLF001
+    with torch.no_grad():
+        about = profiled(lambda: posterior.impute(x[some], m[some]), 3)
+    shape = {"n_rows": PROFILED_ROWS, "n_draws": PROFILED_DRAWS}
+    return {
+        "table": what,
+        "epochs": epochs,
+        "fit_seconds": fit,
+        "n_rows": n_rows,
+        "cells": cells,
+        "profile": shape | about,
+    }
 
 
 def main() -> None:
     """Measure all and write the record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=4000)
+    parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     _, holes, what = letter()
+    steps_ms, profiles = steps(holes)
     record = {
         "gpu": torch.cuda.get_device_name(),
         "versions": {name: version(name) for name in ("torch", "numpy")},
         "table": what,
-        "steps_ms": steps(holes),
-        "profiles": [kernels(holes, n, compiled=c) for c in (False, True) for n in (1, 10, 100)],
+        "limits": limits(),
+        "steps_ms": steps_ms,
+        "profiles": profiles,
         "accuracy": accuracy(options.epochs),
         "imputation": imputation(options.epochs, options.rows),
     }
-    print(*record["profiles"], sep="\n")
     options.out.write_text(json.dumps(record, indent=1) + "\n")
 
 

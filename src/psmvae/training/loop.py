@@ -122,6 +122,7 @@ def train(
             torch.cuda.synchronize(x.device)
         return time.perf_counter()
 
+    stream = torch.cuda.Stream(x.device) if x.device.type == "cuda" else None
     n_rows, separate = x.shape[-2], x.ndim == 3
     if n_rows > SHUFFLED_ABOVE:
         # what looks at the first rows only must not depend on how the table is sorted
@@ -159,7 +160,7 @@ def train(
             adam.step()
             weights.update_mean()
 
-        return Stepper(step, noise)
+        return Stepper(step, noise, stream)
 
     if measures and settings.max_time is not None:
         # first calls set things up: the second ones tell

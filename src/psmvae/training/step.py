@@ -24,10 +24,18 @@ class Stepper:
         Does one step for rows ``(member, row)``, always of the same shape.
     noise : Noise
         The one source of random numbers of the step.
+    stream : torch.cuda.Stream, optional
+        Where the steps of a training are done on a GPU, all on the same: what PyTorch keeps of one
+        step for the next belongs to its stream.
     """
 
-    def __init__(self, step: Callable[[Tensor], None], noise: Noise) -> None:
-        self.step, self.noise = step, noise
+    def __init__(
+        self,
+        step: Callable[[Tensor], None],
+        noise: Noise,
+        stream: torch.cuda.Stream | None = None,
+    ) -> None:
+        self.step, self.noise, self.stream = step, noise, stream
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
         self.rows: Tensor | None = None
@@ -46,7 +54,7 @@ class Stepper:
             self.step(rows)
             return
         # what is done before a capture must be on another stream than the default one
-        stream = torch.cuda.Stream()
+        stream = self.stream = self.stream or torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             self.step(rows)
@@ -58,7 +66,7 @@ class Stepper:
         graph.register_generator_state(self.noise.generator)
         state = self.noise.generator.get_state()
         try:
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=self.stream):
                 self.step(self.rows)
         except RuntimeError:
             torch.cuda.synchronize()
