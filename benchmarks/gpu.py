@@ -98,11 +98,8 @@ def seconds(run: Callable[[], Any], repeats: int) -> float:
 def prepared(holes: np.ndarray, n_members: int) -> tuple[PSMVAEImputer, Any, Any]:
     """An untrained imputer on the GPU and the table's tensors."""
     imputer = PSMVAEImputer.paper("b", n_members=n_members, device="cuda", random_state=0)
-    codec = Codec.fit(holes)
-    encoded = codec.encode(holes)
-    imputer.schema_, imputer.seed_, imputer.n_rows_ = codec.schema, 0, len(holes)
-    imputer.missing_rate_ = 1 - encoded.m.mean(0)
-    imputer._build()  # noqa: SLF001 (the parts of fit, to time one of them)
+    encoded = imputer._read(holes)  # noqa: SLF001 (the parts of fit, to time one of them)
+    imputer._build()  # noqa: SLF001
     imputer.model_.to("cuda")
     return imputer, *imputer._tensors(encoded.x, encoded.m)  # noqa: SLF001
 

@@ -72,7 +72,7 @@ def test_a_value_counts_for_no_more_than_the_largest_that_was_seen():
     f[..., 0] *= 1e-3
     visible, held = torch.ones_like(f), torch.zeros_like(f)
     posterior = LinearPosterior(1, 4, 1)
-    posterior.start(f, visible, held, max_rows=200)
+    posterior.start(f, visible, held)
     assert bool((posterior.reach >= MIN_REACH).all())
     row = torch.zeros(1, 3, 4)
     edge = posterior.center[0, 0] + posterior.reach[0, 0] * posterior.spread[0, 0]

@@ -78,6 +78,7 @@ class GAINImputer(DeepImputer):
         settings: dict[str, Any] = {
             "network": "columns",
             "hide": 0.0,
+            "learning_rate": 1e-3,
             "max_epochs": 1000,
             "batch_size": 200,
             "held_out": 0.0,

@@ -23,6 +23,7 @@ from psmvae.nn.columns import Layout
 from psmvae.nn.mask import MaskModel, NoMask
 from psmvae.nn.network import Network
 from psmvae.nn.noise import Noise
+from psmvae.table.codec import Encoded
 from psmvae.training import LatentRecipe, Training
 from psmvae.training.recipe import Recipe
 
@@ -32,6 +33,7 @@ PAPER: dict[str, Any] = {
     "enough_draws": None,
     "network": Network.paper(),
     "hide": 0.0,
+    "learning_rate": 1e-3,
     "max_epochs": 1000,
     "batch_size": 200,
     "held_out": 0.0,
@@ -60,6 +62,11 @@ class LatentImputer(DeepImputer):
         column. "student" makes them Student-t, with scale and degrees of freedom from the network.
     weight_observed : bool, default=False
         Weight log p(x_obs|z,r) by 1 / (1 - missing rate), as the paper does.
+
+    Attributes
+    ----------
+    in_a_hurry_ : bool
+        Whether `max_time` left a CPU so little time that "auto" stood for what learns fastest.
     """
 
     n_latent: int | Literal["auto"] = "auto"
@@ -96,6 +103,26 @@ class LatentImputer(DeepImputer):
         with torch.no_grad():
             _, size = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
         return size.double().cpu().numpy()
+
+    def _read(self, X: Any) -> Encoded:
+        encoded: Encoded = super()._read(X)
+        device = checks.torch_device(self.device).type
+        limit = None if self.max_time is None else float(self.max_time)
+        self.in_a_hurry_ = sizing.pace(self.n_rows_, limit, device) is sizing.HURRIED
+        return encoded
+
+    @property
+    def _pace(self) -> sizing.Pace:
+        return sizing.HURRIED if self.in_a_hurry_ else sizing.USUAL
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, plain = super()._state()
+        return arrays, {**plain, "in_a_hurry": self.in_a_hurry_}
+
+    def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
+        # a device that loads a model may be another than the one in a hurry
+        self.in_a_hurry_ = bool(plain["in_a_hurry"])
+        super()._set_state(arrays, plain)
 
     @abstractmethod
     def _settings(self, n_rows: int, n_columns: int) -> Settings:

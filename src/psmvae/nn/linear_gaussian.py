@@ -120,14 +120,16 @@ def explained(fa: FactorAnalysis, f: Tensor, visible: Tensor, held: Tensor) -> T
     return 1 - left / (f.square() * held).sum((1, 2)).clamp(min=1e-12)
 
 
-def fit_where_it_holds(f: Tensor, visible: Tensor, held: Tensor, n_latent: int) -> FactorAnalysis:
+def fit_where_it_holds(
+    f: Tensor, visible: Tensor, held: Tensor, n_latent: int, max_iter: int = 100
+) -> FactorAnalysis:
     """`fit_factor_analysis`, with a stronger prior for members where held-out cells ask for one."""
-    fa = fit_factor_analysis(f, visible, n_latent)
+    fa = fit_factor_analysis(f, visible, n_latent, max_iter=max_iter)
     best = explained(fa, f, visible, held)
     for ridge in STRONGER:
         if bool((best > 0).all()) or not bool(held.any()):
             break
-        other = fit_factor_analysis(f, visible, n_latent, ridge=ridge)
+        other = fit_factor_analysis(f, visible, n_latent, ridge=ridge, max_iter=max_iter)
         found = explained(other, f, visible, held)
         better = (found > best) & (best <= 0)
         fa = FactorAnalysis(
@@ -165,20 +167,21 @@ class LinearPosterior(nn.Module):
         self.register_buffer("loading", torch.zeros(n_members, n_features, n_latent))
         self.register_buffer("psi", torch.ones(n_members, n_features))
 
-    def start(self, f: Tensor, visible: Tensor, held: Tensor, *, max_rows: int) -> FactorAnalysis:
-        """Fit to ``(member, row, feature)``, at most the first ``max_rows`` rows.
+    def start(
+        self, f: Tensor, visible: Tensor, held: Tensor, max_iter: int = 100
+    ) -> FactorAnalysis:
+        """Fit to ``(member, row, feature)`` in at most ``max_iter`` steps.
 
         ``held`` is 1 on features of cells that are held out to judge the fit. Returns the factor
         analysis in the features' own units.
         """
-        f, visible = f[:, :max_rows].double(), visible[:, :max_rows].double()
-        held = held[:, :max_rows].double()
+        f, visible, held = f.double(), visible.double(), held.double()
         count = visible.sum(1).clamp(min=1)
         center = (f * visible).sum(1) / count
         spread = (((f - center[:, None]).square() * visible).sum(1) / count).sqrt()
         spread = torch.where(spread > 1e-6, spread, 1.0)
         standard = (f - center[:, None]) / spread[:, None]
-        fa = fit_where_it_holds(standard, visible, held, self.loading.shape[-1])
+        fa = fit_where_it_holds(standard, visible, held, self.loading.shape[-1], max_iter)
         reach = (standard.abs() * visible).amax(1).clamp(min=MIN_REACH)
         names = ("center", "spread", "reach", "mean", "loading", "psi")
         for name, value in zip(names, (center, spread, reach, *fa), strict=True):

@@ -17,8 +17,6 @@ from psmvae.nn.noise import Noise
 from psmvae.training.heldout import Table
 from psmvae.training.settings import Training
 
-# Rows that the simple models are fitted to.
-MAX_LINEAR_ROWS = 3000
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
@@ -50,12 +48,12 @@ class LatentRecipe:
                 model.p_m.start(classes.rate)
         if model.q_z.linear is None:
             return
-        rows = slice(0, MAX_LINEAR_ROWS)
+        rows = slice(0, self.training.linear_rows)
         batch = table.all_rows(rows)
         features = model.inputs.features(batch.x)
         visible = model.inputs.spread(batch.m)
         held = model.inputs.spread(table.held[:, rows].to(visible.dtype))
-        fa = model.q_z.linear.start(features, visible, held, max_rows=MAX_LINEAR_ROWS)
+        fa = model.q_z.linear.start(features, visible, held, self.training.linear_steps)
         model.p_x.start_linear(fa.mean, fa.loading.transpose(1, 2), fa.psi.sqrt())
 
     def warm_parameters(self) -> list[nn.Parameter]:

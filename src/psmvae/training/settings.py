@@ -14,7 +14,8 @@ class Training:
     keep the last weights); ``hide`` the largest share of a row hidden from the encoder; ``average``
     the decay of the running mean of the weights that is kept (0: the weights themselves).
     ``objective`` is the bound that is raised, with ``n_draws`` draws of z a row. ``max_time`` is
-    how many seconds the steps may take.
+    how many seconds the steps may take. ``linear_rows`` and ``linear_steps`` are the rows and steps
+    of the factor analysis that gives first weights.
     """
 
     max_epochs: int
@@ -29,3 +30,5 @@ class Training:
     objective: Literal["elbo", "iwae"] = "elbo"
     n_draws: int = 1
     max_time: float | None = None
+    linear_rows: int = 3000
+    linear_steps: int = 100
