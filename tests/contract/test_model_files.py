@@ -12,8 +12,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import psmvae
-from psmvae.imputers.persist import FORMAT_VERSION
 from contract.registry import IMPUTERS, VARIANTS
+from psmvae.imputers.persist import FORMAT_VERSION
 
 
 @pytest.fixture(scope="module")
