@@ -40,9 +40,10 @@ def outcome(model, loss, batch, noise):
     "imputer",
     [
         psmvae.PSMVAEImputer.paper("a", n_members=2, n_sets=2, random_state=0),
+        psmvae.PSMVAEImputer("self", n_sets=2, random_state=0),
         psmvae.MIWAEImputer.paper(n_train_draws=3, random_state=0),
     ],
-    ids=["a", "miwae"],
+    ids=["a", "self", "miwae"],
 )
 def test_nothing_changes(imputer):
     recipe, batch = prepared(imputer)
@@ -74,6 +75,29 @@ def test_what_cannot_be_compiled_is_called():
         found = compiled(batch(), Noise(1))
         torch.testing.assert_close(found, loss(batch(), Noise(1)))
     assert compiled.program is None
+
+
+def test_what_could_not_be_compiled_leaves_nothing_behind():
+    """The nodes that add up gradients belong to a stream: on a GPU old ones would be foreign."""
+    imputer = psmvae.VAEImputer.paper(random_state=0)
+    recipe, batch = prepared(imputer)
+    parameters = list(imputer.model_.parameters())
+
+    def loss(batch, noise):
+        value = recipe.loss(batch, noise)
+        return value if bool(value.mean() > 0) else 2 * value
+
+    def nodes():
+        return [p.view_as(p).grad_fn.next_functions[0][0].metadata for p in parameters]
+
+    compiled = Compiled(loss, parameters, backend="aot_eager")
+    value = compiled(batch(), Noise(1))
+    assert compiled.program is None
+    for metadata in nodes():
+        metadata["old"] = True
+    value.sum().backward()
+    del value
+    assert not any("old" in metadata for metadata in nodes())
 
 
 def test_what_would_be_compiled_at_every_step_is_called():

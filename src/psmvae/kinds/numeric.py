@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import overload
 
 import numpy as np
@@ -23,11 +22,18 @@ N_FINE_NODES = 129
 FINE_REACH = 6.0
 
 
-@cache
+# The nodes on each device, once they were asked for: a captured step may not fetch them. PyTorch's
+# compiler looks things up in a dictionary; what `functools.cache` remembers it would run again.
+KEPT_NODES: dict[tuple[torch.dtype, torch.device], tuple[Tensor, Tensor]] = {}
+
+
 def hermite_nodes(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Nodes and log weights, kept on the device: a captured step may not fetch them."""
-    t, log_weight = gauss_hermite(N_NODES)
-    return torch.tensor(t).to(device, dtype), torch.tensor(log_weight).to(device, dtype)
+    """Nodes and log weights on a device."""
+    kept = KEPT_NODES.get((dtype, device))
+    if kept is None:
+        t, log_weight = (torch.tensor(part).to(device, dtype) for part in gauss_hermite(N_NODES))
+        kept = KEPT_NODES[dtype, device] = (t, log_weight)
+    return kept
 
 
 @overload

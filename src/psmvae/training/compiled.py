@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import warnings
 from collections.abc import Callable
@@ -82,6 +83,8 @@ class Compiled:
             loss = self.loss(batch, heard)
             self.asked = heard.asked
             self._compile(batch)
+            if self.program is None:
+                forget_what_failed()
             return loss
         if self.program is None:
             return self.loss(batch, noise)
@@ -90,7 +93,8 @@ class Compiled:
             return self.program(batch, *drawn)
         except Exception as error:  # noqa: BLE001 -- see below
             self._give_up(error)
-            return self.loss(batch, Drawn(drawn))
+        forget_what_failed()
+        return self.loss(batch, Drawn(drawn))
 
     def _compile(self, batch: Batch) -> None:
         loss = self.loss
@@ -123,6 +127,15 @@ class Compiled:
     def _give_up(self, error: Exception) -> None:
         logging.getLogger(__name__).debug("not compiled: %s", error)
         self.program = None
+
+
+def forget_what_failed() -> None:
+    """Free what an error of the compiler still holds, once it has been dealt with.
+
+    Its frames refer to one another and to the graph of the gradients, whose last nodes belong to
+    the stream they were made on: in a captured step they would be strangers.
+    """
+    gc.collect()
 
 
 def never_again() -> AbstractContextManager[Any]:
