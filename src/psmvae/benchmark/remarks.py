@@ -37,7 +37,9 @@ WHY = {
     "psmvae-a": "Where nothing is missing by its own value, p(m|x,r) and x_mis are free to explain "
     "the holes together, and imputations from p(x_mis|z,r) move away the longer it is trained. The "
     "published program imputes from p(x_obs|z,r), which is not so free; there is no row for that "
-    "here, but `benchmarks/tilt.py` follows both.",
+    "here, but `benchmarks/tilt.py` follows both. On breast at 80 % missing, one seed, 30 draws, "
+    "the error after 1,000 epochs is .116 from p(x_mis|z,r) and .103 from p(x_obs|z,r); the paper "
+    "printed .100.",
     "psmvae-b": "K = 1 is a single draw of z. On breast at 80 % missing the paper's K = 1 is "
     "better than its K = 10,000, ours is not: six cells a row of 455 rows are little to learn "
     "from, and training for 1,000 epochs overfits.",
