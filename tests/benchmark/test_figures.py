@@ -54,6 +54,16 @@ def test_a_line_is_the_mean_of_its_seeds():
         assert (y.min(), y.max()) == pytest.approx((0.2, 1.2))
 
 
+def test_a_point_of_fewer_seeds_than_others_is_left_out():
+    experiment = EXPERIMENTS["rate"].only(methods=["mice"])
+    records = good(experiment)
+    gone = next(c for c in records if (c.mechanism, c.rate, c.seed) == ("mnar", 0.5, 3))
+    del records[gone]
+    mcar, mnar = f._lines(experiment, records).axes
+    np.testing.assert_allclose(mcar.get_lines()[0].get_xdata(), [20, 30, 40, 50, 60, 70, 80])
+    np.testing.assert_allclose(mnar.get_lines()[0].get_xdata(), [20, 30, 40, 60, 70, 80])
+
+
 def test_a_curve_is_drawn_over_its_epochs():
     experiment = EXPERIMENTS["curve"].only(methods=["not-miwae"], seeds=[0])
     figure = f._lines(experiment, good(experiment))

@@ -179,9 +179,20 @@ def _panels(good: Mapping[Cell, Record], axis: str) -> dict[str, dict[str, _Line
         line = points.setdefault(panel, {}).setdefault(", ".join(shown), {})
         for x, y in _points(cell, record, axis):
             line.setdefault(x, []).append(y)
+    if axis != "steps":
+        points = {panel: _whole(lines) for panel, lines in points.items()}
     return {
         panel: {name: _line(found) for name, found in lines.items() if found}
         for panel, lines in points.items()
+    }
+
+
+def _whole(lines: dict[str, dict[float, list[float]]]) -> dict[str, dict[float, list[float]]]:
+    """Without points of fewer seeds than others have: their means would be of other tables."""
+    most = max((len(found) for line in lines.values() for found in line.values()), default=0)
+    return {
+        name: {x: found for x, found in line.items() if len(found) == most}
+        for name, line in lines.items()
     }
 
 

@@ -322,7 +322,8 @@ def _figure_section(name: str, grid: Grid, text: str) -> str:
     caption = (
         "Missing pixels red above, filled in below."
         if images
-        else "Lines are means over seeds, bands reach from the lowest to the highest seed."
+        else "Lines are means over seeds, bands reach from the lowest to the highest seed; a point "
+        "of fewer seeds than others is left out."
     )
     tables = [show(part, title).write("md") for title, part in parts(grid, "")]
     return "\n\n".join([_heading(name), text, caption, *tables])
