@@ -51,13 +51,14 @@ format: $(STAMP)  ## let ruff repair what it can
 types: $(STAMP)  ## mypy, strict, on src
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## the numbers of the docs, to benchmarks/results/; the last needs PSMVAE_DATA_HOME
+bench: $(STAMP)  ## the numbers of the docs, to benchmarks/results/; the last two need PSMVAE_DATA_HOME
 	$(BIN)/python benchmarks/breast.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/trial.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/race.py
+	$(BIN)/python benchmarks/pace.py
 
 bench-speed: $(STAMP)  ## the command line, growing tables, and a CUDA device
 	$(BIN)/python benchmarks/command.py

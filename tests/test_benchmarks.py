@@ -14,7 +14,7 @@ from sklearn.metrics import root_mean_squared_error
 
 from psmvae import MeanImputer
 
-NAMES = ("cpu", "race", "command", "scaling", "tilt")
+NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace")
 HOME = os.environ.get("PSMVAE_DATA_HOME")
 
 
@@ -107,6 +107,26 @@ def test_the_race_asks_for_its_data(benchmark, monkeypatch, tmp_path):
     monkeypatch.setenv("PSMVAE_DATA_HOME", str(tmp_path))
     with pytest.raises(SystemExit, match="must be a folder with wine"):
         race.load("wine")
+
+
+def test_paces_are_judged_by_cells_that_neither_has_seen(benchmark, monkeypatch):
+    pace = benchmark("pace")
+    rng = np.random.default_rng(0)
+    complete = rng.normal(size=(2600, 1)) + 0.5 * rng.normal(size=(2600, 3))
+    seen, usual = [], pace.sizing.SECONDS_A_ROW
+
+    def timed(imputer, incomplete):
+        seen.append(~np.isnan(incomplete))
+        return benchmark("race").timed(imputer, incomplete)
+
+    monkeypatch.setattr(pace, "load", lambda _: complete)
+    monkeypatch.setattr(pace, "timed", timed)
+    monkeypatch.setitem(pace.SECONDS, "wine", 0.5)
+    records = pace.compare("wine", 0, edge=False)
+    assert [r["in_a_hurry"] for r in records] == [False, True]
+    assert usual == pace.sizing.SECONDS_A_ROW
+    assert seen[0].mean() == pytest.approx(0.8 * 0.9, abs=0.02)
+    np.testing.assert_array_equal(*seen)
 
 
 @pytest.mark.data
