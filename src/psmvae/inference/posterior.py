@@ -28,9 +28,9 @@ MEMORY_BUDGET = {"cpu": 256 * 2**20, "cuda": 8 * 2**30}
 # Draws made at once; more come in blocks of as many. Where a row may stop early, the first blocks
 # are smaller.
 BLOCK, FIRST_BLOCKS = 250, (20, 80)
-# Where draws are of pairs of a row and a set, so many times the rows of a chunk are worked on
-# together, so that the last pairs of many rows fill a chunk: what is kept of a row is small.
-ROWS_WITH_FEW_PAIRS = 16
+# Where draws are of pairs of a row and a set, the rows of several chunks are worked on together, so
+# that the last pairs of many rows fill a chunk: what is kept of a row takes less than so many draws.
+A_ROW_IN_DRAWS = 16
 # Sets with a smaller share of a row are not decoded where q(r | ·) alone weighs them.
 MIN_SHARE = 1e-4
 
@@ -110,7 +110,8 @@ class Posterior:
             enough,
             self.rows_at_once(block) * self.model.settings.n_sets,
         )
-        found = [sampler(batch) for batch in self._chunks(x, m, block, ROWS_WITH_FEW_PAIRS)]
+        times = max(1, block // A_ROW_IN_DRAWS)
+        found = [sampler(batch) for batch in self._chunks(x, m, block, times)]
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
 
     def _enough_noise(self, device: torch.device) -> list[Tensor]:
