@@ -29,7 +29,7 @@ MEMORY_BUDGET = {"cpu": 256 * 2**20, "cuda": 8 * 2**30}
 # are smaller.
 BLOCK, FIRST_BLOCKS = 250, (20, 80)
 # Where draws are of pairs of a row and a set, the rows of several chunks are worked on together, so
-# that the last pairs of many rows fill a chunk: what is kept of a row takes less than so many draws.
+# that the last pairs of many rows fill a chunk; what is kept of a row takes less than 16 draws do.
 A_ROW_IN_DRAWS = 16
 # Sets with a smaller share of a row are not decoded where q(r | ·) alone weighs them.
 MIN_SHARE = 1e-4
