@@ -7,6 +7,7 @@ import torch
 import psmvae
 from psmvae import GAINImputer, MIWAEImputer, Network, PSMVAEImputer
 from psmvae.imputers.sizing import HURRIED, USUAL, pace
+from psmvae.imputers.together import fit_together
 
 
 def table(n=2000):
@@ -16,18 +17,19 @@ def table(n=2000):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "max_time", "device", "expected"),
+    ("n_rows", "n_members", "max_time", "device", "expected"),
     [
-        (16_000, None, "cpu", USUAL),
-        (16_000, 159, "cpu", HURRIED),
-        (16_000, 160, "cpu", USUAL),
-        (16_000, 1, "cuda", USUAL),
-        (1999, 1, "cpu", USUAL),
-        (2000, 19.9, "cpu", HURRIED),
+        (16_000, 1, None, "cpu", USUAL),
+        (16_000, 1, 159, "cpu", HURRIED),
+        (16_000, 1, 160, "cpu", USUAL),
+        (16_000, 5, 160, "cpu", HURRIED),
+        (16_000, 1, 1, "cuda", USUAL),
+        (1999, 5, 1, "cpu", USUAL),
+        (2000, 1, 19.9, "cpu", HURRIED),
     ],
 )
-def test_the_pace_is_that_of_rows_time_and_device(n_rows, max_time, device, expected):
-    assert pace(n_rows, max_time, device) is expected
+def test_the_pace_is_that_of_rows_time_and_device(n_rows, n_members, max_time, device, expected):
+    assert pace(n_rows, n_members, max_time, device) is expected
 
 
 def trained(imputer):
@@ -51,6 +53,14 @@ def test_what_a_user_chose_is_kept_in_a_hurry():
     imputer = MIWAEImputer(max_time=0.5, device="cpu", random_state=0, **own).fit(table())
     assert imputer.in_a_hurry_
     assert trained(imputer)[:3] == tuple(own.values())
+
+
+def test_together_in_a_hurry_and_saved_when_it_is_over(tmp_path):
+    made = [PSMVAEImputer(max_time=1, device="cpu", random_state=k) for k in (0, 1)]
+    for imputer in fit_together(made, [table(), -table()]):
+        assert trained(imputer) == (Network(width=128, depth=2), 3e-3, 0.5, 1000)
+    imputer.set_params(max_time=None).save(tmp_path / "m.safetensors")
+    assert psmvae.load(tmp_path / "m.safetensors", device="cpu").in_a_hurry_
 
 
 def test_the_paper_is_in_no_hurry():

@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
 from numeric.helpers import PLAIN, RESIDUAL, make, mixed_columns
 from numeric.test_importance import M, X, truth, wrong_q
-from psmvae.inference.importance import log_weights
-from psmvae.inference.pairs import wanted
+from psmvae.inference.importance import log_weights, normalised, tempered
+from psmvae.inference.pairs import PairSampler, wanted
 from psmvae.inference.posterior import Posterior
 from psmvae.models.batch import Batch
 from psmvae.nn.columns import Layout
@@ -47,11 +48,43 @@ def test_with_all_draws_it_is_importance_sampling_with_all_sets(trust):
     model = make(mixed_columns(), network=RESIDUAL, n_members=1).float()
     model.trust.fill_(trust)
     x, m = (part.float() for part in rows())
-    # no row reaches as much: none stops
-    posterior = Posterior(model, 600, 0, enough=1e9)
-    runs = list(posterior._run(x, m, model.inputs.n_statistics, point=True))
-    found, _ = posterior.impute(x, m)
-    torch.testing.assert_close(found, torch.cat([run.expected[0] for run in runs]))
+    batch = Batch.of(x.unsqueeze(0), m.unsqueeze(0))
+    noise = torch.randn(3, 90, 2, generator=torch.Generator().manual_seed(1))
+    every = model.answer(batch, noise.transpose(0, 1)[None, None])
+    weight = normalised(tempered(log_weights(every), every.log_q_r, model.trust))
+    expected = torch.einsum("eils,eilsf->if", weight, model.expected(every))
+    # no row reaches as much: none stops, and every set has all draws
+    blocks = [noise[:, :20], noise[:, 20:]]
+    found, _ = PairSampler(model, blocks, torch.ones(1), model.trust, 1e9, 5)(batch)
+    torch.testing.assert_close(found, expected)
+
+
+@torch.no_grad()
+def test_sets_have_errors_of_their_own():
+    """Ten sets that are the same model are ten times the draws, and that is what is claimed."""
+    found, sizes = {}, {}
+    for n_sets in (2, 10):
+        model = wrong_q(n_sets=n_sets).float()
+        runs = [
+            Posterior(model, 20, seed, enough=1e9).impute(X.float()[:1], M.float()[:1])
+            for seed in range(80)
+        ]
+        found[n_sets] = torch.stack([expected[0, 1] for expected, _ in runs]).var()
+        sizes[n_sets] = torch.stack([size[0] for _, size in runs]).mean()
+    assert float(sizes[10] / sizes[2]) == pytest.approx(5, rel=0.3)
+    assert float(found[2] / found[10]) == pytest.approx(5, rel=0.5)
+
+
+@torch.no_grad()
+def test_a_set_without_any_weight_has_no_say():
+    model = make(mixed_columns(), n_members=1).float()
+    x, m = (part.float() for part in rows())
+    model.p_r.logits.copy_(torch.tensor([0.0, -1e4, 0.0]))
+    low, low_size = Posterior(model, 300, 0, enough=50.0).impute(x, m)
+    model.p_r.logits.copy_(torch.tensor([0.0, -torch.inf, 0.0]))
+    none, size = Posterior(model, 300, 0, enough=50.0).impute(x, m)
+    torch.testing.assert_close(none, low)
+    torch.testing.assert_close(size, low_size)
 
 
 @torch.no_grad()
@@ -103,3 +136,7 @@ def test_what_sets_are_asked_for_is_enough_for_the_row():
 def test_only_masks_that_know_sets_are_asked_for_pairs():
     knows = {name: make(mixed_columns(), mask=name).knows_pairs for name in MASK_MODELS}
     assert knows == {"latent": True, "none": True, "self": False}
+    model = make(mixed_columns())
+    model.p_m = nn.Module()
+    model.p_m.depends_on_x, model.p_m.takes_sets = False, True
+    assert not model.knows_pairs

@@ -66,7 +66,8 @@ class LatentImputer(DeepImputer):
     Attributes
     ----------
     in_a_hurry_ : bool
-        Whether `max_time` left a CPU so little time that "auto" stood for what learns fastest.
+        Whether `max_time` left a CPU so little time that "auto", where it was given, stood for what
+        learns fastest.
     """
 
     n_latent: int | Literal["auto"] = "auto"
@@ -108,7 +109,8 @@ class LatentImputer(DeepImputer):
         encoded: Encoded = super()._read(X)
         device = checks.torch_device(self.device).type
         limit = None if self.max_time is None else float(self.max_time)
-        self.in_a_hurry_ = sizing.pace(self.n_rows_, limit, device) is sizing.HURRIED
+        found = sizing.pace(self.n_rows_, int(self.n_members), limit, device)
+        self.in_a_hurry_ = found is sizing.HURRIED
         return encoded
 
     @property
@@ -121,7 +123,8 @@ class LatentImputer(DeepImputer):
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         # a device that loads a model may be another than the one in a hurry
-        self.in_a_hurry_ = bool(plain["in_a_hurry"])
+        checks.yes_or_no("in_a_hurry", plain["in_a_hurry"])
+        self.in_a_hurry_ = plain["in_a_hurry"]
         super()._set_state(arrays, plain)
 
     @abstractmethod

@@ -54,8 +54,8 @@ PARTS = {cls.__name__: cls for cls in (SelfMask, JointMask, LatentMask, NoMask, 
 
 def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
     """Write a fitted imputer; an existing file is replaced only when the new one is complete."""
-    facts = describe(imputer)
     imputer._check_parameters()
+    facts = describe(imputer)
     parameters = {
         name: _to_json(name, value)
         for name, value in imputer.get_params(deep=False).items()

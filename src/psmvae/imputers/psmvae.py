@@ -50,14 +50,14 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         (by the BIC of latent classes), four at most; one where cells go missing by themselves, and
         where the mask is ignored.
     **parameters
-        Those of `LatentImputer` (n_latent, n_draws, scale, weight_observed) and `DeepImputer`
-        (n_members, kinds, unseen, network, hide, max_epochs, batch_size, learning_rate, held_out,
-        patience, device, random_state, verbose).
+        Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
+        weight_observed) and `DeepImputer` (n_members, kinds, unseen, network, hide, max_epochs,
+        batch_size, learning_rate, held_out, patience, max_time, device, random_state, verbose).
 
     Attributes
     ----------
-    schema_, history_, best_error_, n_epochs_
-        As in `DeepImputer`.
+    schema_, history_, best_error_, n_epochs_, in_a_hurry_
+        As in `DeepImputer` and `LatentImputer`.
     n_sets_ : int
         Number of pattern sets.
     set_sizes_ : ndarray of shape (n_sets_,)

@@ -94,7 +94,9 @@ class Running:
         """
         before = self.largest[:, rows]
         largest = torch.maximum(before, log_w.amax((2, 3)))
-        w = torch.exp(log_w - largest[..., None, None])
+        # what has no weight at all has none relative to it
+        shift = torch.where(largest.isneginf(), 0.0, largest)
+        w = torch.exp(log_w - shift[..., None, None])
         # no draw so far: nothing to carry over
         carry = torch.where(before.isneginf(), 0.0, torch.exp(before - largest))
         self.largest[:, rows] = largest

@@ -1,8 +1,8 @@
 """Importance sampling that spends draws on pairs of a row and a set that carry weight.
 
 Each pair is a sampler of its own: its mean weight estimates p(x_obs, m, r), so that pairs with
-different numbers of draws still add up. Of ten sets most are soon seen to have no share in a row,
-and are not drawn from again.
+different numbers of draws still add up. Sets have draws of their own, so that their errors are
+independent. Of ten sets most are soon seen to have no share in a row, and are not drawn from again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PairSampler:
     model : GMVAE
         A trained model of one member that `knows_pairs`.
     blocks : list of Tensor
-        Noise of the draws, blocks of ``(1, 1, draw, 1, latent)`` for all rows and sets.
+        Noise of the draws, blocks of ``(set, draw, latent)`` for all rows.
     proposal, trust : Tensor
         As in `log_weights` and `tempered`, ``(1,)``.
     enough : float
@@ -53,9 +53,9 @@ class PairSampler:
         wanting = torch.arange(n_rows * n_sets, device=batch.x.device)
         for epsilon in self.blocks:
             for pairs in wanting.split(self.pairs_at_once):
-                answer = model.answer_pairs(
-                    batch, encoded, pairs // n_sets, pairs % n_sets, epsilon
-                )
+                row, set_ = pairs // n_sets, pairs % n_sets
+                own = epsilon[set_][None, :, :, None]
+                answer = model.answer_pairs(batch, encoded, row, set_, own)
                 log_w = log_weights(answer, self.proposal)
                 log_w = tempered(log_w, answer.log_q_r, self.trust)
                 running.add(pairs, log_w, model.expected(answer))
@@ -63,9 +63,13 @@ class PairSampler:
             wanting = torch.nonzero((size < wanted(share, self.enough)).flatten())[:, 0]
             if wanting.numel() == 0:
                 break
-        expected = running.expected.reshape(n_rows, n_sets, -1)
         share, size = self._of_sets(running, n_sets)
-        return (share.unsqueeze(-1) * expected).sum(1), 1 / (share.square() / size).sum(1)
+        # a set without any weight has no expectation either
+        some = share > 0
+        expected = running.expected.reshape(n_rows, n_sets, -1)
+        expected = torch.where(some.unsqueeze(-1), expected, 0.0)
+        noise = torch.where(some, share.square() / size, 0.0).sum(1)
+        return (share.unsqueeze(-1) * expected).sum(1), 1 / noise
 
     @staticmethod
     def _of_sets(running: Running, n_sets: int) -> tuple[Tensor, Tensor]:

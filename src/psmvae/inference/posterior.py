@@ -100,16 +100,15 @@ class Posterior:
 
     def _impute_by_pairs(self, x: Tensor, m: Tensor, enough: float) -> tuple[Tensor, Tensor]:
         """`impute` where sets that a row is surely not in can be left out."""
-        proposal, blocks = self._proposal(self.model.trust, x)
+        model, n_sets = self.model, self.model.settings.n_sets
+        proposal, noise = self._proposal(model.trust), Noise(self.seed, x.device)
+        blocks = [
+            paired_noise(model, size, noise, n_sets)[0, 0].transpose(0, 1) * proposal
+            for size in self._block_sizes()
+        ]
         block = min(BLOCK, self.n_draws)
-        sampler = PairSampler(
-            self.model,
-            [epsilon for epsilon, _ in blocks],
-            proposal,
-            self.model.trust,
-            enough,
-            self.rows_at_once(block) * self.model.settings.n_sets,
-        )
+        at_once = self.rows_at_once(block) * n_sets
+        sampler = PairSampler(model, blocks, proposal, model.trust, enough, at_once)
         times = max(1, block // A_ROW_IN_DRAWS)
         found = [sampler(batch) for batch in self._chunks(x, m, block, times)]
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
@@ -149,9 +148,16 @@ class Posterior:
 
         For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
         """
-        model = self.model
+        model, settings = self.model, self.model.settings
         trust = model.trust if point else torch.ones_like(model.trust)
-        proposal, blocks = self._proposal(trust, x)
+        proposal = self._proposal(trust)
+        noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
+        blocks = []
+        for size in self._block_sizes():
+            shape = (settings.n_members, 1, size, 1)
+            uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
+            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
+            blocks.append((epsilon, uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
             rows: Tensor | slice = slice(None)
@@ -169,20 +175,9 @@ class Posterior:
                     batch = batch.rows(wanting)
             yield running
 
-    def _proposal(
-        self, trust: Tensor, x: Tensor
-    ) -> tuple[Tensor, list[tuple[Tensor, Tensor | None]]]:
-        """How much wider than q(z | ·) draws are, and their blocks: ε and what draws x_mis."""
-        model, settings = self.model, self.model.settings
-        proposal = torch.where(trust < 1, 1.0, model.proposal)
-        noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
-        blocks = []
-        for size in self._block_sizes():
-            shape = (settings.n_members, 1, size, 1)
-            uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
-            blocks.append((epsilon, uniform))
-        return proposal, blocks
+    def _proposal(self, trust: Tensor) -> Tensor:
+        """How much wider than q(z | ·) draws are, ``(member,)``."""
+        return torch.where(trust < 1, 1.0, self.model.proposal)
 
     def set_probabilities(self, x: Tensor, m: Tensor) -> Tensor:
         """q(r | x_obs, m) of each member, ``(member, row, set)``."""
@@ -255,13 +250,13 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     return (q_r.unsqueeze(-1) * placed).sum(2)
 
 
-def paired_noise(model: GMVAE, n_draws: int, noise: Noise) -> Tensor:
-    """Noise that all rows and sets share, ``(member, 1, draw, 1, latent)``.
+def paired_noise(model: GMVAE, n_draws: int, noise: Noise, n_sets: int = 1) -> Tensor:
+    """Noise that all rows share, ``(member, 1, draw, set, latent)``; sets too unless asked for.
 
     In pairs ±ε: what is linear in z is then averaged without error.
     """
     settings = model.settings
-    half = noise.normal(settings.n_members, 1, -(-n_draws // 2), 1, settings.n_latent)
+    half = noise.normal(settings.n_members, 1, -(-n_draws // 2), n_sets, settings.n_latent)
     return torch.cat([half, -half], 2)[:, :, :n_draws]
 
 

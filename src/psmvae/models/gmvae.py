@@ -211,7 +211,8 @@ class GMVAE(nn.Module):
     @property
     def knows_pairs(self) -> bool:
         """Whether `answer_pairs` can be asked: not where a mask needs x, or all sets at once."""
-        return not self.p_m.depends_on_x and bool(getattr(self.p_m, "takes_sets", False))
+        asks = getattr(self.p_m, "takes_sets", False) and hasattr(self.p_m, "log_prob")
+        return bool(asks) and not self.p_m.depends_on_x
 
     def answer_pairs(
         self,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+# Rows and steps of the factor analysis that gives first weights.
+LINEAR_ROWS, LINEAR_STEPS = 3000, 100
+
 
 @dataclass(frozen=True)
 class Training:
@@ -30,5 +33,5 @@ class Training:
     objective: Literal["elbo", "iwae"] = "elbo"
     n_draws: int = 1
     max_time: float | None = None
-    linear_rows: int = 3000
-    linear_steps: int = 100
+    linear_rows: int = LINEAR_ROWS
+    linear_steps: int = LINEAR_STEPS

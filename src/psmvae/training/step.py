@@ -54,11 +54,11 @@ class Stepper:
             self.step(rows)
             return
         # what is done before a capture must be on another stream than the default one
-        stream = self.stream = self.stream or torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
+        stream = self.stream = self.stream or torch.cuda.Stream(self.noise.device)
+        stream.wait_stream(torch.cuda.current_stream(self.noise.device))
         with torch.cuda.stream(stream):
             self.step(rows)
-        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.current_stream(self.noise.device).wait_stream(stream)
 
     def _capture(self, rows: Tensor) -> None:
         self.rows = rows.clone()
