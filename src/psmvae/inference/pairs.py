@@ -63,7 +63,6 @@ class PairSampler:
             wanting = torch.nonzero((size < wanted(share, self.enough)).flatten())[:, 0]
             if wanting.numel() == 0:
                 break
-        share, size = self._of_sets(running, n_sets)
         # a set without any weight has no expectation either
         some = share > 0
         expected = running.expected.reshape(n_rows, n_sets, -1)

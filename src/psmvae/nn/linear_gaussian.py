@@ -15,6 +15,8 @@ RIDGE = 3.0
 PSI_WEIGHT = 10.0
 # Priors that are tried where that one is worse than the mean: few cells with heavy tails.
 STRONGER = (30.0, 300.0, 3000.0)
+# Steps of EM at most.
+MAX_ITER = 100
 # Deviations that always count in full.
 MIN_REACH = 4.0
 
@@ -59,7 +61,7 @@ def fit_factor_analysis(
     n_latent: int,
     *,
     ridge: float = RIDGE,
-    max_iter: int = 100,
+    max_iter: int = MAX_ITER,
     tol: float = 1e-4,
 ) -> FactorAnalysis:
     """Maximum a posteriori factor analysis by EM, each member on its own visible cells.
@@ -121,7 +123,7 @@ def explained(fa: FactorAnalysis, f: Tensor, visible: Tensor, held: Tensor) -> T
 
 
 def fit_where_it_holds(
-    f: Tensor, visible: Tensor, held: Tensor, n_latent: int, max_iter: int = 100
+    f: Tensor, visible: Tensor, held: Tensor, n_latent: int, max_iter: int = MAX_ITER
 ) -> FactorAnalysis:
     """`fit_factor_analysis`, with a stronger prior for members where held-out cells ask for one."""
     fa = fit_factor_analysis(f, visible, n_latent, max_iter=max_iter)
@@ -168,7 +170,7 @@ class LinearPosterior(nn.Module):
         self.register_buffer("psi", torch.ones(n_members, n_features))
 
     def start(
-        self, f: Tensor, visible: Tensor, held: Tensor, max_iter: int = 100
+        self, f: Tensor, visible: Tensor, held: Tensor, max_iter: int = MAX_ITER
     ) -> FactorAnalysis:
         """Fit to ``(member, row, feature)`` in at most ``max_iter`` steps.
 

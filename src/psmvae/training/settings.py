@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from psmvae.nn.linear_gaussian import MAX_ITER
+
 # Rows and steps of the factor analysis that gives first weights.
-LINEAR_ROWS, LINEAR_STEPS = 3000, 100
+LINEAR_ROWS, LINEAR_STEPS = 3000, MAX_ITER
 
 
 @dataclass(frozen=True)
