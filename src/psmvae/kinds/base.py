@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,6 +112,22 @@ class Distribution(Protocol):
 
     def sample(self, uniform: Tensor) -> Tensor:
         """A draw of each cell from uniform noise ``(..., column)``."""
+        ...
+
+
+@runtime_checkable
+class UnderSigmoid(Protocol):
+    """A distribution of numbers that knows a quicker way to integrate a sigmoid than `nodes`.
+
+    Its block's one feature is x itself.
+    """
+
+    def log_mean_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """Log E[sigmoid(slope · x + offset)] of each cell."""
+        ...
+
+    def expected_by_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """E[statistics(x)] where the density is multiplied by sigmoid(slope · x + offset)."""
         ...
 
 

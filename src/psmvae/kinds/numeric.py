@@ -20,6 +20,7 @@ LOG_2PI = math.log(2 * math.pi)
 N_NODES = 15
 N_FINE_NODES = 129
 FINE_REACH = 6.0
+FAR_OUT = 40.0
 
 
 # The nodes on each device, once they were asked for: a captured step may not fetch them. PyTorch's
@@ -105,6 +106,33 @@ class Normal:
         fixed = isinstance(self.log_scale, float)
         log_scale = self.log_scale if fixed else self.scale.log().unsqueeze(-1)
         return Normal(self.mean.unsqueeze(-1), log_scale)
+
+    def log_mean_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """Log E[sigmoid(slope · x + offset)] by `nodes`, without values for each of them."""
+        shift, at_nodes = self.sigmoid(slope, offset)
+        _, log_weight = hermite_nodes(self.mean.dtype, self.mean.device)
+        return shift + torch.log(at_nodes @ log_weight.exp())
+
+    def expected_by_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """E[statistics(x)] where the density is multiplied by sigmoid(slope · x + offset)."""
+        _, at_nodes = self.sigmoid(slope, offset)
+        t, log_weight = hermite_nodes(self.mean.dtype, self.mean.device)
+        weight = log_weight.exp()
+        mean = self.mean + self.scale * ((at_nodes @ (weight * t)) / (at_nodes @ weight))
+        return mean.unsqueeze(-1)
+
+    def sigmoid(self, slope: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
+        """A shift s ``(..., column)`` and exp(−s) sigmoid(slope · x + offset) at the nodes.
+
+        Where a sigmoid is below e⁻⁴⁰ at all nodes it is the exponential function for all that
+        float64 can tell, and is shifted up so that it does not vanish.
+        """
+        t, _ = hermite_nodes(self.mean.dtype, self.mean.device)
+        center, spread = torch.addcmul(offset, self.mean, slope), self.scale * slope
+        largest = center.detach() + spread.detach().abs() * t[-1]
+        shift = (largest + FAR_OUT).clamp(max=0.0)
+        score = torch.addcmul((center - shift).unsqueeze(-1), spread.unsqueeze(-1), t)
+        return shift, torch.sigmoid(score)
 
     def _at(self, t: Tensor, log_weight: Tensor) -> Nodes:
         t = t.to(self.mean)

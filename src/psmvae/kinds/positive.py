@@ -40,6 +40,14 @@ class LogNormal(Normal):
         variance = (self.width * self.scale).square()
         return _exp(self.width * self.mean + 0.5 * variance, self.less_one).unsqueeze(-1)
 
+    def expected_by_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """E[x] over the median of the column (− 1), the density times a sigmoid of the logs."""
+        _, at_nodes = self.sigmoid(slope, offset)
+        nodes = self.nodes()
+        weight = at_nodes * nodes.log_weight.exp()
+        x = _exp(self.width.unsqueeze(-1) * nodes.x, self.less_one.unsqueeze(-1))
+        return (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)
+
 
 class PositiveBlock(NormalBlock):
     """A group of positive columns.

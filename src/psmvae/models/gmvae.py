@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from psmvae.kinds import Scale
 from psmvae.models.batch import Answer, Batch
-from psmvae.nn.columns import Cells, Columns, Layout, LogTilt
+from psmvae.nn.columns import Cells, Columns, Layout, Logistics, LogTilt
 from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, Sizes
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior
@@ -282,7 +282,7 @@ class GMVAE(nn.Module):
         if self.joint and answer.x_drawn is not None:
             return self.inputs.statistics(answer.x_drawn)
         if self.tilts:
-            return answer.p_x.tilted(self._log_missing(answer.z))
+            return answer.p_x.tilted(self._log_missing(answer.z), self._logistics)
         return answer.p_x.expected()
 
     def sample_missing(self, z: Tensor, uniform: Tensor) -> Tensor:
@@ -293,6 +293,10 @@ class GMVAE(nn.Module):
         if not self.tilts:
             return p_x_mis.sample(uniform)
         return p_x_mis.tilted_sample(self._log_missing(z), uniform)
+
+    @property
+    def _logistics(self) -> Logistics | None:
+        return getattr(self.p_m, "logistics", None)
 
     def _log_missing(self, z: Tensor) -> LogTilt:
         return lambda x, at: self.p_m(x, z, at)[0]
@@ -323,7 +327,7 @@ class GMVAE(nn.Module):
         else:
             observed = self._per_cell(x, z, 1)
             if x_drawn is None:
-                missing = p_x_mis.log_expectation(self._log_missing(z))
+                missing = p_x_mis.log_expectation(self._log_missing(z), self._logistics)
             else:
                 missing = self._per_cell(x_drawn, z, 0)
         return (torch.where(m > 0, observed, missing) * known).sum(-1)

@@ -17,6 +17,8 @@ where the module (an ``nn.Module``) has
   columns ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set,
   column, node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False.
   Both answers are ``(member, row, draw, set, column[, node])``;
+- optionally, where it depends on x, ``logistics(at)``: a `psmvae.nn.columns.Logistic` that says the
+  same of p(m_j missing | ·) for a block of columns of numbers, or None for one where it cannot;
 - parameters whose first axis is the members;
 - optionally, where it does not depend on x, ``log_prob(m, z)``: log p(m_j | ·) of a mask ``(member,
   row, 1, 1, column)``, for all columns at once, where that is cheaper than both answers. With
@@ -36,7 +38,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
-from psmvae.nn.columns import Columns
+from psmvae.kinds import Block
+from psmvae.nn.columns import Columns, Logistic
 from psmvae.nn.network import MLP, Network, each_its_set
 from psmvae.nn.noise import Noise
 
@@ -277,11 +280,7 @@ class _SelfMask(nn.Module):
         del z
         if x is None:
             raise ValueError("a self-masking model needs x")
-        number = self.columns.slices().index(at)
-        block = self.columns.blocks[number]
-        weight = self.columns.split(self.weight, "features")[number]
-        if self.sign and block.n_features == 1:
-            weight = self.sign * softplus(weight)
+        block, weight = self._of(at)
         # (..., node, column, feature): a block's features need the column axis last
         features = block.features(x.transpose(-1, -2))
         pull = (features * weight.unsqueeze(-3)).sum(-1).transpose(-1, -2)
@@ -292,6 +291,23 @@ class _SelfMask(nn.Module):
             log_observed = torch.logaddexp(logsigmoid(-odds) + log_missing, log_observed)
             log_missing = logsigmoid(odds) + log_missing
         return log_missing, log_observed
+
+    def logistics(self, at: slice) -> Logistic | None:
+        """What `forward` says of p(missing), for columns of numbers."""
+        block, weight = self._of(at)
+        if block.n_features > 1:
+            return None
+        ceiling = logsigmoid(self.ceiling_odds[..., at]) if self.ceiling else 0.0
+        return Logistic(weight.squeeze(-1) * self.active[at], self.bias[..., at], ceiling)
+
+    def _of(self, at: slice) -> tuple[Block, Tensor]:
+        """A block of columns and its weights, ``(member, 1, 1, set, column, feature)``."""
+        number = self.columns.slices().index(at)
+        block = self.columns.blocks[number]
+        weight = self.columns.split(self.weight, "features")[number]
+        if self.sign and block.n_features == 1:
+            weight = self.sign * softplus(weight)
+        return block, weight
 
 
 MASK_MODELS: dict[str, MaskModel] = {
