@@ -268,7 +268,9 @@ def _times(records: Sequence[Record], twelve: Grid) -> str:
         "tables; K = 1 and K = 10,000 come from one training. Which devices were used is "
         "said at the top."
     )
-    return f"{head}\n\n{_means(records, twelve, ('fit', 'impute'), ('fit, s', 'impute, s'))}"
+    keys = [key_of(cell) for name in TABLES for cell in asked(EXPERIMENTS[name], records)]
+    table = _means(records, twelve, ("fit", "impute"), ("fit, s", "impute, s"))
+    return "\n\n".join(part for part in (head, summary.table_time(records, keys), table) if part)
 
 
 def _means(

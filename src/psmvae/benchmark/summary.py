@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from psmvae.benchmark.clock import at_work, is_gpu
 from psmvae.benchmark.compare import (
     order_agreement,
     paired,
@@ -24,7 +25,16 @@ if TYPE_CHECKING:
     from psmvae.benchmark.grid import Column, Grid, Record
     from psmvae.benchmark.paper import Figure, PaperKey
 
-__all__ = ["AGAINST", "DEFAULT", "agreement", "made_with", "mnar_sheet", "mnar_wins", "places"]
+__all__ = [
+    "AGAINST",
+    "DEFAULT",
+    "agreement",
+    "made_with",
+    "mnar_sheet",
+    "mnar_wins",
+    "places",
+    "table_time",
+]
 
 DEFAULT = "psmvae"
 # What the default is compared with in pairs.
@@ -54,11 +64,13 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
         devices.setdefault(str(record.get("device") or "unknown"), []).append(record)
     for device, own in sorted(devices.items()):
         told.append(f"{device}: {len(own):,} cells, {_seconds(own):,.0f} s.")
-    on_gpu = [record for device, own in devices.items() if _is_gpu(device) for record in own]
-    told.append(
-        f"GPU time in total: {_seconds(on_gpu):,.0f} s; what was trained together is "
-        "shared out, and programs that ran side by side each count in full."
-    )
+    on_gpu = [record for record in records if is_gpu(record)]
+    if on_gpu:
+        told.append(
+            "What was trained together is shared out in these seconds, and programs that ran side "
+            f"by side each count in full. By the clock, a GPU was at work for "
+            f"{at_work(on_gpu):,.0f} s."
+        )
     versions: dict[str, dict[str, None]] = {}
     for record in records:
         for name, version in (record.get("versions") or {}).items():
@@ -67,6 +79,19 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
         listed = (f"{name} {' and '.join(found)}" for name, found in versions.items())
         told.append(f"Versions: {', '.join(listed)}.")
     return told
+
+
+def table_time(records: Sequence[Record], keys: Iterable[str]) -> str:
+    """Say how long a GPU was at work on the cells of some tables; empty where on none."""
+    wanted = set(keys)
+    on_gpu = [record for record in records if record["key"] in wanted and is_gpu(record)]
+    if not on_gpu:
+        return ""
+    return (
+        f"{len(on_gpu):,} cells of both tables were run on a GPU. By the clock it was at work on "
+        f"at least one of them for {at_work(on_gpu):,.0f} s, cells of other experiments beside "
+        "them included."
+    )
 
 
 def _seconds(records: Iterable[Record]) -> float:
@@ -85,10 +110,6 @@ def _training(cell: Mapping[str, Any]) -> str:
     fit = METHODS[method].fit if method in METHODS else method
     settings = {name: value for name, value in settings.items() if name != "n_draws"}
     return json.dumps({**cell, "method": fit, "settings": settings}, sort_keys=True)
-
-
-def _is_gpu(device: str) -> bool:
-    return not device.lower().startswith(("cpu", "unknown"))
 
 
 def agreement(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[str]:
