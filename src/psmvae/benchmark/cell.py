@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
-Measure = Literal["impute", "sets", "multiple", "curve", "inpaint"]
+Measure = Literal["impute", "printed", "sets", "multiple", "curve", "inpaint"]
 Value = float | int | str | bool | None
 Settings = tuple[tuple[str, Value], ...]
 
@@ -33,8 +33,9 @@ class Cell:
         Of the mask, of the split and of the method.
     method : str
         A name in `psmvae.benchmark.METHODS`.
-    measure : {"impute", "sets", "multiple", "curve", "inpaint"}, default="impute"
-        What is measured: the error of imputations; the pattern sets too; a classifier on multiple
+    measure : {"impute", "printed", "sets", "multiple", "curve", "inpaint"}, default="impute"
+        What is measured: the error of imputations; also as the paper printed it, on its own masks
+        (`psmvae.benchmark.printed`); the pattern sets too; a classifier on multiple
         imputations too; the error while training; pictures.
     n_rows, n_columns : int, optional
         So many rows and columns, drawn by the seed; all by default.

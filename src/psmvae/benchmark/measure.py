@@ -12,6 +12,7 @@ import numpy as np
 
 from psmvae.benchmark import metrics
 from psmvae.benchmark.methods import find_method
+from psmvae.benchmark.printed import printed_rmse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -186,6 +187,8 @@ def measured(cell: Cell, imputer: Any, problem: Problem) -> tuple[dict[str, Any]
     values = filled(imputer, problem)
     seconds = time.perf_counter() - start
     found = point_metrics(problem, values)
+    if cell.measure == "printed":
+        found["rmse_printed"] = printed_rmse(problem.truth, values, problem.m)
     if find_method(cell.method).draws:
         set_draws(imputer, _sample_draws(cell))
         found |= draw_metrics(problem, imputer)

@@ -18,6 +18,8 @@ _TABLES = {
     "rmse20": ("rmse20",),
     "rmse80": ("rmse80",),
     "grid": ("rmse20", "rmse80"),
+    "printed20": ("rmse20",),
+    "printed80": ("rmse80",),
     "pattern-sets": ("pattern_sets",),
     "multiple": ("multiple_imputation",),
 }

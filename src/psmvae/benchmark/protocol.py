@@ -4,7 +4,7 @@ Per seed: the mask is drawn on all rows, then a permutation splits them 8:1:1. A
 the 80 % and imputes the missing cells of that same 80 %. Whole numbers with fewer than 20 distinct
 values are discrete: imputations are rounded. Each column's error is divided by the range of its
 complete values in the 80 %. Cells that are natively missing are missing to every method and never
-scored.
+scored. Cells with the measure "printed" have the paper's own masks and split.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae.benchmark.printed import printed_mask, printed_order
 from psmvae.simulate import MECHANISMS, mnar_column
 from psmvae.simulate.table import Numbers
 from psmvae.table.errors import UnsupportedColumnError
@@ -119,20 +120,21 @@ def make_problem(cell: Cell, data_home: str | os.PathLike[str] | None = None) ->
     """
     home = None if data_home is None else os.fspath(data_home)
     shape = (cell.n_rows, cell.n_columns)
-    return _problem(cell.dataset, cell.mechanism, cell.rate, cell.seed, shape, home)
+    how = (cell.mechanism, cell.rate, cell.measure == "printed")
+    return _problem(cell.dataset, how, cell.seed, shape, home)
 
 
 @lru_cache(maxsize=32)
 def _problem(
     dataset: str,
-    mechanism: str,
-    rate: float,
+    how: tuple[str, float, bool],
     seed: int,
     shape: tuple[int | None, int | None],
     home: str | None,
 ) -> Problem:
     import pandas as pd
 
+    mechanism, rate, printed = how
     if mechanism not in MECHANISMS:
         raise ValueError(f"unknown mechanism {mechanism!r}; known are {', '.join(MECHANISMS)}")
     whole, y = _numbers(dataset, home)
@@ -142,24 +144,29 @@ def _problem(
     names = whole.names if shape[1] is None else [f"column{j}" for j in range(len(columns))]
     target = None if y is None else y[rows]
 
-    rng = np.random.default_rng(seed)
-    simulated = MECHANISMS[mechanism](x, rate, rng)
-    order = rng.permutation(len(x))
+    if printed:
+        m, sets = printed_mask(x, mechanism, rate, seed)
+        order = printed_order(len(x), seed)
+    else:
+        rng = np.random.default_rng(seed)
+        simulated = MECHANISMS[mechanism](x, rate, rng)
+        m, sets = simulated.m, simulated.sets
+        order = rng.permutation(len(x))
     n_train, n_test = int(TRAIN * len(x)), int(TEST * len(x))
     train, test = order[:n_train], order[len(x) - n_test :]
 
     def seen(part_of: Integers) -> pd.DataFrame:
-        return pd.DataFrame(np.where(simulated.m[part_of], x[part_of], np.nan), columns=list(names))
+        return pd.DataFrame(np.where(m[part_of], x[part_of], np.nan), columns=list(names))
 
     return Problem(
         truth=x[train],
         incomplete=seen(train),
-        m=simulated.m[train],
+        m=m[train],
         discrete=discrete_columns(x),
-        sets=simulated.sets[train],
+        sets=sets[train],
         test_truth=x[test],
         test_incomplete=seen(test),
-        test_m=simulated.m[test],
+        test_m=m[test],
         y=None if target is None else target[train],
         test_y=None if target is None else target[test],
     )
