@@ -17,8 +17,11 @@ SHIPPED = {"breast", "digits", "trial"}
 SIZES = {
     "rmse20": 3 * 2 * 16 * 5,
     "rmse80": 3 * 2 * 16 * 5,
+    "printed20": 3 * 2 * 16 * 5,
+    "printed80": 3 * 2 * 16 * 5,
     "grid": 6 * 2 * 2 * 16 * 5,
     "pattern-sets": 3 * 2 * 4 * 5,
+    "printed-sets": 3 * 2 * 4 * 5,
     "multiple": 2 * 2 * 4 * 5,
     "curve": 5 * 5,
     "pi": 2 * 2 * 2 * 7 * 5,

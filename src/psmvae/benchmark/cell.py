@@ -9,11 +9,13 @@ from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Literal, Self, get_args
 
-Measure = Literal["impute", "printed", "sets", "multiple", "curve", "inpaint"]
+Measure = Literal["impute", "sets", "multiple", "curve", "inpaint"]
+Masks = Literal["own", "paper"]
 Value = float | int | str | bool | None
 Settings = tuple[tuple[str, Value], ...]
 
 MEASURES: tuple[str, ...] = get_args(Measure)
+MASKS: tuple[str, ...] = get_args(Masks)
 _KEY_LENGTH = 16
 
 
@@ -33,9 +35,8 @@ class Cell:
         Of the mask, of the split and of the method.
     method : str
         A name in `psmvae.benchmark.METHODS`.
-    measure : {"impute", "printed", "sets", "multiple", "curve", "inpaint"}, default="impute"
-        What is measured: the error of imputations; also as the paper printed it, on its own masks
-        (`psmvae.benchmark.printed`); the pattern sets too; a classifier on multiple
+    measure : {"impute", "sets", "multiple", "curve", "inpaint"}, default="impute"
+        What is measured: the error of imputations; the pattern sets too; a classifier on multiple
         imputations too; the error while training; pictures.
     n_rows, n_columns : int, optional
         So many rows and columns, drawn by the seed; all by default.
@@ -43,6 +44,9 @@ class Cell:
         Epochs of training; by default the method's own.
     settings : tuple of (name, value), default=()
         Parameters of the imputer that differ from the method's.
+    masks : {"own", "paper"}, default="own"
+        Whose masks and splits: this package's, or those that the paper drew from the same seed
+        (`psmvae.benchmark.printed`).
 
     Examples
     --------
@@ -63,6 +67,7 @@ class Cell:
     n_columns: int | None = None
     epochs: int | None = None
     settings: Settings = ()
+    masks: Masks = "own"
 
     def __post_init__(self) -> None:
         for name in ("dataset", "mechanism", "method"):
@@ -70,6 +75,8 @@ class Cell:
                 raise TypeError(f"{name} must be a name, got {value!r}")
         if self.measure not in MEASURES:
             raise ValueError(f"measure must be one of {', '.join(MEASURES)}, got {self.measure!r}")
+        if self.masks not in MASKS:
+            raise ValueError(f"masks must be one of {', '.join(MASKS)}, got {self.masks!r}")
         if not _is(Real, self.rate) or not 0.0 <= self.rate <= 1.0:
             raise ValueError(f"rate must be a number between 0 and 1, got {self.rate!r}")
         if not _is(Integral, self.seed) or self.seed < 0:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from psmvae.benchmark.cell import Cell, Measure, Settings
+from psmvae.benchmark.cell import Cell, Masks, Measure, Settings
 from psmvae.benchmark.methods import METHODS, check_methods
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Experiment:
         Missing rates.
     seeds : tuple of int, default=(0, 1, 2, 3, 4)
         Masks, splits and methods.
-    measure : str, default="impute"
+    measure, masks : str, default="impute" and "own"
         As in `Cell`.
     n_rows, n_columns : tuple of int or None, default=(None,)
         Sizes of random parts of the data sets; None is all.
@@ -82,6 +82,7 @@ class Experiment:
     methods: tuple[str, ...]
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     measure: Measure = "impute"
+    masks: Masks = "own"
     n_rows: tuple[int | None, ...] = (None,)
     n_columns: tuple[int | None, ...] = (None,)
     epochs: int | None = None
@@ -113,6 +114,7 @@ class Experiment:
                 n_columns=n_columns,
                 epochs=self.epochs if METHODS[method].deep else None,
                 settings=self._settings(method, shared),
+                masks=self.masks,
             )
             for dataset, (n_rows, n_columns), rate, mechanism, shared in places
             for method in self.methods

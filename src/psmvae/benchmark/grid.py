@@ -83,7 +83,7 @@ METRICS = {
     )
 }
 
-_OF_MEASURE = {"printed": "rmse_printed", "sets": "set_accuracy", "multiple": "accuracy"}
+_OF_MEASURE = {"sets": "set_accuracy", "multiple": "accuracy"}
 
 
 class Column(NamedTuple):
@@ -302,15 +302,15 @@ def label_of(method: str) -> str:
     return METHODS[method].label if method in METHODS else method
 
 
-def default_metric(measure: str) -> str:
-    """The metric that a measure is about.
+def default_metric(measure: str, masks: str = "own") -> str:
+    """The metric that a measure is about; on the paper's masks an error is scored as there.
 
     Examples
     --------
     >>> default_metric("sets"), default_metric("impute")
     ('set_accuracy', 'rmse')
     """
-    return _OF_MEASURE.get(measure, "rmse")
+    return _OF_MEASURE.get(measure, "rmse_printed" if masks == "paper" else "rmse")
 
 
 def metrics_in(records: Iterable[Record]) -> list[str]:
@@ -354,7 +354,7 @@ def pivot(
     0.15
     """
     if metric is None:
-        metric = default_metric(cells[0].measure) if cells else "rmse"
+        metric = default_metric(cells[0].measure, cells[0].masks) if cells else "rmse"
     if isinstance(metric, str):
         metric = METRICS.get(metric, Metric(metric, metric.replace("_", " "), None))
     found = {record["key"]: record for record in records}

@@ -187,7 +187,7 @@ def measured(cell: Cell, imputer: Any, problem: Problem) -> tuple[dict[str, Any]
     values = filled(imputer, problem)
     seconds = time.perf_counter() - start
     found = point_metrics(problem, values)
-    if cell.measure == "printed":
+    if cell.masks == "paper":
         found["rmse_printed"] = printed_rmse(problem.truth, values, problem.m)
     if find_method(cell.method).draws:
         set_draws(imputer, _sample_draws(cell))

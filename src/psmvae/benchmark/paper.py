@@ -21,6 +21,7 @@ _TABLES = {
     "printed20": ("rmse20",),
     "printed80": ("rmse80",),
     "pattern-sets": ("pattern_sets",),
+    "printed-sets": ("pattern_sets",),
     "multiple": ("multiple_imputation",),
 }
 

@@ -4,7 +4,7 @@ Per seed: the mask is drawn on all rows, then a permutation splits them 8:1:1. A
 the 80 % and imputes the missing cells of that same 80 %. Whole numbers with fewer than 20 distinct
 values are discrete: imputations are rounded. Each column's error is divided by the range of its
 complete values in the 80 %. Cells that are natively missing are missing to every method and never
-scored. Cells with the measure "printed" have the paper's own masks and split.
+scored. Cells may ask for the paper's own masks and splits.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def make_problem(cell: Cell, data_home: str | os.PathLike[str] | None = None) ->
     """
     home = None if data_home is None else os.fspath(data_home)
     shape = (cell.n_rows, cell.n_columns)
-    how = (cell.mechanism, cell.rate, cell.measure == "printed")
+    how = (cell.mechanism, cell.rate, cell.masks == "paper")
     return _problem(cell.dataset, how, cell.seed, shape, home)
 
 

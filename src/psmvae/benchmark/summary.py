@@ -117,7 +117,7 @@ def agreement(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[str]:
     judged = verdicts(grid, paper)
     if not judged:
         return ["There are no complete means to compare with the paper's yet."]
-    if grid.metric.best == "high":
+    if grid.metric.best == "high" or grid.metric.name == "rmse_printed":
         return [_counted("All cells", judged)]
     told = []
     exact = [verdict for verdict in judged if verdict.column.mechanism == "mcar"]
@@ -132,8 +132,10 @@ def agreement(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[str]:
     ]
     if known:
         told.append(
-            "MNAR: which columns the paper drew is not known, so its figures cannot be met to the "
-            "digit. Rank correlation of its rows with ours: " + ", ".join(known) + "."
+            "MNAR: other columns were drawn here than in the paper, which scored in another way "
+            "too, so its figures cannot be met. Rank correlation of its rows with ours: "
+            + ", ".join(known)
+            + "."
         )
     return told
 

@@ -73,7 +73,7 @@ def paper_of(experiment: Experiment, grid: Grid) -> dict[PaperKey, Figure]:
     if not figures:
         message = f"--to paper: the paper prints no table for {experiment.name}"
         raise UsageError(message)
-    about = METRICS[default_metric(experiment.measure)]
+    about = METRICS[default_metric(experiment.measure, experiment.masks)]
     if grid.metric != about:
         message = f"--to paper: the paper prints {about.name} for {experiment.name}, and not "
         raise UsageError(message + grid.metric.name)
