@@ -10,6 +10,7 @@ from numeric.helpers import make
 from numeric.test_columns import encoded
 from psmvae.kinds import Column
 from psmvae.kinds.numeric import Normal
+from psmvae.kinds.positive import LogNormal
 from psmvae.nn.mask import SelfMask
 
 
@@ -96,3 +97,11 @@ def test_gradients_are_the_same():
             (p_x_mis.log_expectation(tilt, how).sum() + p_x_mis.tilted(tilt, how).sum()).backward()
             found.append([p.grad.clone() for p in built.parameters() if p.grad is not None])
         torch.testing.assert_close(found[0], found[1], rtol=1e-7, atol=1e-9)
+
+
+def test_a_wide_log_normal_that_nothing_tilts_keeps_its_mean():
+    width = torch.tensor([6.0], dtype=torch.float64)
+    mean = torch.zeros(1, dtype=torch.float64)
+    part = LogNormal(mean, 0.0, width, torch.tensor([False]))
+    slope, offset = numbers(0.0, -1.0)
+    assert float(part.expected_by_sigmoid(slope, offset)) == pytest.approx(math.exp(18.0))

@@ -71,7 +71,7 @@ _ALL = (
     ),
     Experiment(
         name="printed20",
-        title="On the paper's own masks, by its own score, at 20 % missing",
+        title="Error at 20 % missing on the paper's own masks",
         source="Table of RMSE at 20 %",
         datasets=("adult", "letter", "wine"),
         mechanisms=BOTH,
@@ -81,7 +81,7 @@ _ALL = (
     ),
     Experiment(
         name="printed80",
-        title="On the paper's own masks, by its own score, at 80 % missing",
+        title="Error at 80 % missing on the paper's own masks",
         source="Table of RMSE at 80 %",
         datasets=("breast", "credit", "spam"),
         mechanisms=BOTH,

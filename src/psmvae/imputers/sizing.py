@@ -67,7 +67,7 @@ def n_latent_for(n_columns: int) -> int:
 
 
 def batch_size_for(n_rows: int) -> int:
-    """About twenty steps an epoch, in batches that keep the processor busy."""
+    """Eight steps an epoch, or batches that keep the processor busy."""
     return max(32, min(512, n_rows // 8))
 
 

@@ -46,7 +46,9 @@ class LogNormal(Normal):
         nodes = self.nodes()
         weight = at_nodes * nodes.log_weight.exp()
         x = _exp(self.width.unsqueeze(-1) * nodes.x, self.less_one.unsqueeze(-1))
-        return (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)
+        tilted = (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)
+        # nodes fall short of the mean of a very wide distribution, which is known where no tilt is
+        return torch.where((slope == 0).unsqueeze(-1), self.expected(), tilted)
 
 
 class PositiveBlock(NormalBlock):
