@@ -57,8 +57,8 @@ WHY = {
     "not-miwae": "The same bound and sizes, but other starting weights, and a scale for each "
     "column where the program used has one for all; the paper's figures at 80 % MCAR are far worse "
     "than the mean's.",
-    "mice": "On wine much hangs on whether a few outliers are among the 80 %. On the paper's own masks "
-    "MICE gives its figure to the digit.",
+    "mice": "On wine much hangs on whether a few outliers are among the 80 %. On the paper's own "
+    "masks MICE gives its figure to the digit.",
     "missforest": "Ten trees are few: the error depends on how they were drawn, and the published "
     "program averages several runs.",
 }
