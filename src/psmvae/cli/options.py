@@ -86,7 +86,8 @@ Na = Annotated[
     typer.Option(
         "--na",
         metavar="TEXT",
-        help="Also read this as missing (repeatable).",
+        help="Also read this as missing (repeatable), beside an empty cell and, in a text file, "
+        "NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, NULL and None.",
         rich_help_panel=_FILES,
     ),
 ]

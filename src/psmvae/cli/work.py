@@ -6,7 +6,8 @@ columns, and only then spend time. Outputs appear whole or not at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +23,14 @@ from psmvae.cli.methods import (
 from psmvae.cli.paths import check_input, check_model_output, check_table_output
 from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
+from psmvae.table.doubts import codes_for_missing, counted
+from psmvae.table.frames import open_table
 from psmvae.table.io import atomic_path, keep_text, read_table, read_text, write_table
 from psmvae.table.paths import SEPARATORS, extension
+from psmvae.table.words import command_line_words, option
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from psmvae.cli.options import Files, RunOptions
@@ -34,10 +38,26 @@ if TYPE_CHECKING:
     from psmvae.cli.terminal import Terminal
     from psmvae.imputers.base import Imputer
 
+P = ParamSpec("P")
+
 # The column that numbers the imputations of a long file, named as in R's mice::complete.
 IMPUTATION = "imputation"
 
 
+def _in_own_words(
+    command: Callable[Concatenate[Files, P], None],
+) -> Callable[Concatenate[Files, P], None]:
+    """Have what goes wrong in a command name its options."""
+
+    def run(files: Files, /, *args: P.args, **kwargs: P.kwargs) -> None:
+        text_file = files.table.name.lower().endswith(tuple(SEPARATORS))
+        with command_line_words(text_file=text_file):
+            command(files, *args, **kwargs)
+
+    return run
+
+
+@_in_own_words
 def impute(
     files: Files, source: ModelSource, terminal: Terminal, *, multiple: int | None = None
 ) -> None:
@@ -70,12 +90,15 @@ def impute(
         for one, path in zip(filled, outputs, strict=True):
             write_table(one, path, force=files.force, inputs=[files.table])
 
+    if n_before == 0:
+        _warn_of_codes(table)
     times = "" if multiple is None else f" {multiple} times"
     terminal.say(f"{files.table}: {table.num_rows:,} rows, {n_before:,} missing cells")
     terminal.say(f"filled {n_before - n_after:,} of them{times}{_held_out(imputer)}")
     terminal.say(f"wrote {_listed(outputs)}")
 
 
+@_in_own_words
 def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     """Fit a model to a table and save it."""
     check_model_output(files.output, force=files.force, inputs=[files.table])
@@ -87,6 +110,7 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     terminal.say(f"wrote {files.output}")
 
 
+@_in_own_words
 def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     """Write the pattern set of each row."""
     if source.files.model is None:
@@ -169,6 +193,22 @@ def _text_of(files: Files) -> Any | None:
     """The input's cells as they are written, where both input and output are text."""
     texts = [extension(path) in SEPARATORS for path in (files.table, files.output)]
     return read_text(files.table, na=files.na or ()) if all(texts) else None
+
+
+def _warn_of_codes(table: Any) -> None:
+    """Say which columns of text may hold codes for missing, where nothing is missing."""
+    frame = open_table(table)
+    found: dict[str, dict[str, int]] = {}
+    for position, name in enumerate(frame.names):
+        kind = table.schema.field(position).type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            found[name] = codes_for_missing(frame.cells(position))
+    found = {name: codes for name, codes in found.items() if codes}
+    if found:
+        told = "; ".join(f"column {name!r} holds {counted(codes)}" for name, codes in found.items())
+        codes = list(dict.fromkeys(code for codes in found.values() for code in codes))[:3]
+        message = f"no cell is missing, but {told}: {option('--na', codes)} would read that so"
+        warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def _numbered(table: Any, i: int) -> Any:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psmvae.table.cells import Cells, New, as_numpy, holds
+from psmvae.table.doubts import doubt, strays
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frames import Frame, open_table, quoted
 from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
+from psmvae.table.words import either
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +101,8 @@ class Codec:
         Warns
         -----
         UserWarning
-            If columns have nothing observed: they are not modelled and stay missing.
+            If columns have nothing observed: they are not modelled and stay missing. If a column
+            of text would be one of numbers but for a few cells, or looks like an identifier.
 
         Examples
         --------
@@ -109,10 +112,12 @@ class Codec:
         """
         frame = open_table(table)
         declared = check_kinds(kinds or {}, frame.names)
-        columns, failures = [], []
+        columns, failures, doubts = [], [], []
         for position, name in enumerate(frame.names):
             try:
-                columns.append(make_column(frame.cells(position), declared.get(name)))
+                cells = frame.cells(position)
+                columns.append(make_column(cells, declared.get(name)))
+                doubts.append(None if name in declared else doubt(cells))
             except UnsupportedColumnError as error:
                 # all of them at once, so that the user need not find them one by one
                 failures.append(error)
@@ -124,6 +129,8 @@ class Codec:
             raise ValueError(message)
         if empty:
             message = f"columns with nothing observed are left missing: {quoted(empty)}"
+            warnings.warn(message, UserWarning, stacklevel=2)
+        for message in filter(None, doubts):
             warnings.warn(message, UserWarning, stacklevel=2)
         return cls(Schema(tuple(columns)))
 
@@ -268,6 +275,9 @@ def _same_family(cells: Cells, column: Column) -> Cells:
             f"({column.dtype}, {column.kind}), but now holds "
             f"{'numbers' if fitted_text else 'strings'} ({cells.dtype})"
         )
+        found = strays(cells)
+        if found is not None:
+            message += f": {found.told()}"
         raise TypeError(message)
     return cells
 
@@ -278,10 +288,11 @@ def _codes(cells: Cells, column: Column, unseen: str) -> NDArray[np.float64]:
     if strange.any():
         if unseen == "error":
             levels = list(dict.fromkeys(cells.raw[strange].tolist()))
+            remedy = either("unseen='missing'", "--unseen missing")
             message = (
                 f"column {column.name!r} has {quoted(levels, 5)} in {np.count_nonzero(strange)} "
                 f"rows, not among the {column.n_levels} levels it was fitted on "
-                f"({quoted(column.levels, 5)}); unseen='missing' would treat these cells as missing"
+                f"({quoted(column.levels, 5)}); {remedy} would treat these cells as missing"
             )
             raise ValueError(message)
         codes[strange] = np.nan

@@ -24,8 +24,9 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     path : path
         A .csv, .tsv (also .gz), .parquet, .feather or .arrow file.
     na : sequence of str
-        What marks a missing cell, beside an empty one and (in text) NA, N/A, NaN, nan, null, NULL
-        and None. It is compared with the text in a text file, and with the value in others.
+        What marks a missing cell, beside an empty one and (in text) NA, N/A, n/a, #N/A, #NA, <NA>,
+        NaN, nan, -NaN, -nan, null, NULL and None. It is compared with the text in a text file,
+        and with the value in others.
 
     Returns
     -------

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+# What is surely no value. Of ".", "?" and "-" that cannot be said: see `psmvae.table.doubts`.
+_NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
+MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = 1 << 16
 _BATCH = 1 << 16
 # 007 is a name and not the number seven
