@@ -110,10 +110,14 @@ class Cells:
 
 
 class New(NamedTuple):
-    """New values for the missing cells of a column: float, int, bool, or object holding str."""
+    """New values for the missing cells of a column: float, int, bool, or object holding str.
+
+    With `widen` a column of integers becomes one of floats, so that values keep their fractions.
+    """
 
     cells: Cells
     values: NDArray[Any]
+    widen: bool = False
 
 
 def unsupported(name: str, what: str, *, temporal: bool = False) -> UnsupportedColumnError:

@@ -12,7 +12,14 @@ from psmvae.table.cells import Cells, New, as_numpy, holds
 from psmvae.table.doubts import doubt, strays
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frames import Frame, open_table, quoted
-from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
+from psmvae.table.schema import (
+    MAX_WHOLE,
+    Schema,
+    check_domain,
+    check_finite,
+    check_kinds,
+    make_column,
+)
 from psmvae.table.words import either
 
 if TYPE_CHECKING:
@@ -212,7 +219,8 @@ class Codec:
             Of the same type, with the same data types, index and order of columns; an array for a
             list. Observed cells are untouched, columns not modelled too. A value is rounded and
             held inside the limits where its column's type asks for it; a type that cannot hold
-            the values (a column with nothing in it) is changed.
+            the values is changed: that of a column with nothing in it, and that of integers with
+            something missing in a column that is real (declared so, or fitted on fractions).
 
         Raises
         ------
@@ -237,7 +245,8 @@ class Codec:
             cells = _same_family(frame.cells(where[column.name]), column)
             if cells.missing.any():
                 picked = model_values[cells.missing, j].astype(np.float64)
-                new[where[column.name]] = New(cells, _restore(picked, column, cells))
+                values = _restore(picked, column, cells)
+                new[where[column.name]] = New(cells, values, _needs_fractions(column, cells))
         return frame.replace(new)
 
     def _open(self, table: Any) -> tuple[Frame, dict[str, int]]:
@@ -318,10 +327,24 @@ def _restore(x: NDArray[np.float64], column: Column, cells: Cells) -> NDArray[An
         codes = np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)
         values = _level_array(column)[codes]
     anew = not holds(cells, values) or (cells.storage == "object" and cells.family == "nothing")
-    if anew and column.dtype.startswith(("Int", "UInt")):
+    if anew and _whole(column.dtype) and column.kind != "real":
         # nothing in this column says that it was of integers when fitted
         values = as_numpy(values, np.dtype(np.int64))
     return values
+
+
+def _whole(dtype: str) -> bool:
+    return dtype.startswith(("Int", "UInt"))
+
+
+def _needs_fractions(column: Column, cells: Cells) -> bool:
+    """Tell whether integers must become floats to hold what their column can be."""
+    # whole prices may be meant to stay so; a real column was declared, or had fractions
+    fractions = column.kind == "real" or (column.kind == "positive" and not _whole(column.dtype))
+    if not fractions or cells.storage not in {"integer", "object"} or not _whole(cells.dtype):
+        return False
+    # an observed cell that no float can hold keeps its value, and its column its type
+    return bool(np.all(np.abs(cells.observed().astype(np.float64)) <= MAX_WHOLE))
 
 
 def _level_array(column: Column) -> NDArray[Any]:

@@ -199,11 +199,11 @@ class ArrayFrame:
     def replace(self, new: Mapping[int, New]) -> NDArray[Any]:
         """Return a copy with missing cells replaced; of objects if its type cannot hold them."""
         array = self.array.copy(order="K")
-        if not all(holds(cells, values) for cells, values in new.values()):
+        if not all(holds(change.cells, change.values) for change in new.values()):
             array = array.astype(object)
-        for position, (cells, values) in new.items():
+        for position, (cells, values, widen) in new.items():
             if array.dtype == object:
-                cast = as_objects(values, cells.dtype)
+                cast = as_objects(values, "Float64" if widen else cells.dtype)
             else:
                 cast = values if array.dtype.kind in "UT" else as_numpy(values, array.dtype)
             array[cells.missing, position] = cast
