@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from psmvae.cli.aside import Parted, aside_for, read
 from psmvae.cli.methods import (
     check_has_sets,
     check_options,
@@ -25,8 +26,8 @@ from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
 from psmvae.table.doubts import codes_for_missing, counted
 from psmvae.table.frames import open_table
-from psmvae.table.io import atomic_path, keep_text, read_table, read_text, write_table
-from psmvae.table.paths import SEPARATORS, extension
+from psmvae.table.io import atomic_path, write_table
+from psmvae.table.paths import SEPARATORS
 from psmvae.table.words import command_line_words, option
 
 if TYPE_CHECKING:
@@ -64,16 +65,17 @@ def impute(
     """Fill the missing cells of a table."""
     outputs = _outputs(files.output, multiple)
     _check_paths(files, source, outputs)
-    table = read_table(files.table, na=files.na or ())
+    whole = read(files, source.run.ignore)
     long = multiple is not None and len(outputs) == 1
-    if long and IMPUTATION in table.column_names:
+    if long and IMPUTATION in whole.column_names:
         message = (
             f"{files.table} has a column named {IMPUTATION!r}, which --multiple would add; "
             "rename it, or write one file each with {i} in the output's name"
         )
         raise UsageError(message)
 
-    imputer = _fitted(table, source, terminal, draws=multiple is not None)
+    imputer, parted = _fitted(whole, source, terminal, draws=multiple is not None)
+    table = parted.table
     with terminal.working("Imputing"):
         if multiple is None:
             filled = [imputer.transform(table)]
@@ -82,9 +84,7 @@ def impute(
     n_before, n_after = _n_missing(table), _n_missing(filled[0])
 
     with terminal.working("Writing"):
-        text = _text_of(files)
-        if text is not None:
-            filled = [keep_text(one, text) for one in filled]
+        filled = parted.in_text_of(files, [parted.completed(one) for one in filled])
         if long:
             filled = [pa.concat_tables(_numbered(one, i) for i, one in enumerate(filled, start=1))]
         for one, path in zip(filled, outputs, strict=True):
@@ -93,7 +93,8 @@ def impute(
     if n_before == 0:
         _warn_of_codes(table)
     times = "" if multiple is None else f" {multiple} times"
-    terminal.say(f"{files.table}: {table.num_rows:,} rows, {n_before:,} missing cells")
+    rows = f"{files.table}: {table.num_rows:,} rows"
+    terminal.say(f"{rows}, {n_before:,} missing cells{_set_aside(parted)}")
     terminal.say(f"filled {n_before - n_after:,} of them{times}{_held_out(imputer)}")
     terminal.say(f"wrote {_listed(outputs)}")
 
@@ -103,10 +104,10 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     """Fit a model to a table and save it."""
     check_model_output(files.output, force=files.force, inputs=[files.table])
     check_input(files.table)
-    table = read_table(files.table, na=files.na or ())
-    imputer = _fitted(table, source, terminal)
+    whole = read(files, source.run.ignore)
+    imputer, parted = _fitted(whole, source, terminal)
     _save(imputer, files.output)
-    terminal.say(f"{files.table}: {table.num_rows:,} rows{_held_out(imputer)}")
+    terminal.say(f"{files.table}: {whole.num_rows:,} rows{_set_aside(parted)}{_held_out(imputer)}")
     terminal.say(f"wrote {files.output}")
 
 
@@ -117,9 +118,8 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
         method = source.options.chosen()
         check_has_sets(method, where=f"--method {method}")
     _check_paths(files, source, [files.output])
-    table = read_table(files.table, na=files.na or ())
-    imputer = _fitted(table, source, terminal)
-    method = method_of(imputer)
+    imputer, parted = _fitted(read(files, source.run.ignore), source, terminal)
+    table, method = parted.table, method_of(imputer)
     check_has_sets(method, where=f"{source.files.model}, a model of {method},")
     with terminal.working("Assigning sets"):
         chosen, proba = imputer.predict_set(table), imputer.predict_set_proba(table)
@@ -127,7 +127,7 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     write_table(result, files.output, force=files.force, inputs=[files.table])
     counts = np.bincount(chosen, minlength=proba.shape[1])
     sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
-    terminal.say(f"{files.table}: {table.num_rows:,} rows ({sizes})")
+    terminal.say(f"{files.table}: {table.num_rows:,} rows ({sizes}){_set_aside(parted)}")
     if len(counts) == 1 and getattr(imputer, "n_sets", None) == "auto":
         terminal.say("one set: the masks bear out no more, or are ignored; --sets N fits N")
     terminal.say(f"wrote {files.output}")
@@ -154,10 +154,16 @@ def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> 
         check_input(path)
 
 
-def _fitted(table: Any, source: ModelSource, terminal: Terminal, *, draws: bool = False) -> Any:
+def _fitted(
+    whole: Any, source: ModelSource, terminal: Terminal, *, draws: bool = False
+) -> tuple[Any, Parted]:
     """The imputer from the model file, or fitted to the table (and saved if asked)."""
-    if source.files.model is not None:
-        return _loaded(source.files.model, source.run)
+    ignore, path = source.run.ignore or [], source.files.model
+    if path is not None:
+        loaded = _loaded(path, source.run)
+        return loaded, Parted(whole, aside_for(loaded, path, whole.column_names, ignore))
+    parted = Parted(whole, tuple(dict.fromkeys(ignore)))
+    table = parted.table
     source.options.check_columns(table.column_names)
     imputer = source.options.imputer(source.run)
     if draws:
@@ -168,10 +174,13 @@ def _fitted(table: Any, source: ModelSource, terminal: Terminal, *, draws: bool 
     else:
         with terminal.working("Fitting"):
             imputer.fit(table)
+    if ignore:
+        # a file remembers them: new rows may have these columns too
+        imputer.ignored_columns_ = ignore
     if source.files.save_model is not None:
         _save(imputer, source.files.save_model)
         terminal.say(f"wrote {source.files.save_model}")
-    return imputer
+    return imputer, parted
 
 
 def _loaded(path: Path, run: RunOptions) -> Imputer:
@@ -187,12 +196,6 @@ def _loaded(path: Path, run: RunOptions) -> Imputer:
 def _save(imputer: Imputer, path: Path) -> None:
     with atomic_path(path) as temporary:
         imputer.save(temporary)
-
-
-def _text_of(files: Files) -> Any | None:
-    """The input's cells as they are written, where both input and output are text."""
-    texts = [extension(path) in SEPARATORS for path in (files.table, files.output)]
-    return read_text(files.table, na=files.na or ()) if all(texts) else None
 
 
 def _warn_of_codes(table: Any) -> None:
@@ -218,6 +221,10 @@ def _numbered(table: Any, i: int) -> Any:
 def _n_missing(table: Any) -> int:
     missing = (pc.sum(pc.is_null(column, nan_is_null=True)).as_py() for column in table.columns)
     return sum(count or 0 for count in missing)
+
+
+def _set_aside(parted: Parted) -> str:
+    return f", set aside: {', '.join(parted.aside)}" if parted.aside else ""
 
 
 def _held_out(imputer: Imputer) -> str:

@@ -20,7 +20,7 @@ from psmvae.table.schema import (
     check_kinds,
     make_column,
 )
-from psmvae.table.words import either
+from psmvae.table.words import either, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -268,7 +268,8 @@ class Codec:
         if extra or lost:
             message = "The feature names should match those that were passed during fit."
             if extra:
-                message += f"\nFeature names unseen at fit time: {quoted(extra)}"
+                aside = either("", f" ({option('--ignore', extra[:3])} to set aside)")
+                message += f"\nFeature names unseen at fit time: {quoted(extra)}{aside}"
             if lost:
                 message += f"\nFeature names seen at fit time, yet now missing: {quoted(lost)}"
             raise ValueError(message)

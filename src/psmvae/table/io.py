@@ -54,7 +54,9 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     return _mark_missing(_read_binary(source, ending), _marks(na))
 
 
-def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
+def read_text(
+    path: str | os.PathLike[str], *, na: Sequence[str] = (), as_is: Sequence[str] = ()
+) -> Any:
     r"""Read a CSV or TSV file as the strings that stand in it, null where missing.
 
     Parameters
@@ -63,6 +65,8 @@ def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
         A .csv or .tsv file (also .gz).
     na : sequence of str
         As in `read_table`.
+    as_is : sequence of str
+        Columns in which nothing is read as missing.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     if ending not in SEPARATORS:
         message = f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}"
         raise TableError(message)
-    return parse_text(source, SEPARATORS[ending], _marks(na))
+    return parse_text(source, SEPARATORS[ending], _marks(na), as_is)
 
 
 def write_table(

@@ -24,12 +24,18 @@ _BATCH = 1 << 16
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
 
 
-def parse_text(path: Path, separator: str, na: Sequence[str]) -> Any:
-    """Return the table of strings in a file, null where missing."""
+def parse_text(path: Path, separator: str, na: Sequence[str], as_is: Sequence[str] = ()) -> Any:
+    """Return the table of strings in a file, null where missing; in `as_is` nothing is."""
     import pyarrow as pa
 
     names = _header(path, separator)
-    return _parse(path, separator, names, na, dict.fromkeys(names, pa.string()))
+    types = dict.fromkeys(names, pa.string())
+    text = _parse(path, separator, names, na, types)
+    if as_is:
+        verbatim = _parse(path, separator, names, None, types, as_is)
+        for name in as_is:
+            text = text.set_column(names.index(name), name, verbatim[name])
+    return text
 
 
 def parse_typed(path: Path, separator: str, na: Sequence[str]) -> Any:
@@ -214,16 +220,17 @@ def _parse(
     path: Path,
     separator: str,
     names: list[str],
-    na: Sequence[str],
+    na: Sequence[str] | None,
     types: dict[str, Any],
     columns: Iterable[str] = (),
 ) -> Any:
+    """Read a file by Arrow; with None for `na`, no cell of text is missing."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
     convert = pa_csv.ConvertOptions(
-        null_values=[*MISSING, *na],
-        strings_can_be_null=True,
+        null_values=[*MISSING, *(na or ())],
+        strings_can_be_null=na is not None,
         column_types=types,
         include_columns=list(columns),
     )
