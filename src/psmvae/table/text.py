@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from psmvae.table.errors import TableError
 from psmvae.table.frames import quoted
+from psmvae.table.quotes import broken_quote, suspicious
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -196,6 +197,7 @@ def _header(path: Path, separator: str) -> list[str]:
         if b"\0" in head:
             message = f"{path}: not a text file (it has zero bytes); expected UTF-8 text"
             raise TableError(message)
+        _check_quotes(path, separator)
         with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
             names = next(row for row in csv.reader(lines, delimiter=separator) if row)
     except UnicodeDecodeError as error:
@@ -214,6 +216,19 @@ def _header(path: Path, separator: str) -> list[str]:
             )
             raise TableError(message)
     return names
+
+
+def _check_quotes(path: Path, separator: str) -> None:
+    """Raise for a quote that is not closed: what follows it would be one long cell."""
+    with _open(path) as file:
+        # a walk through all cells takes long, and most files have no such line
+        if not suspicious(file):
+            return
+    with _open(path) as file:
+        wrong = broken_quote(file, separator)
+    if wrong is not None:
+        message = f"{path}: {wrong}; close the quote or take it out"
+        raise TableError(message)
 
 
 def _parse(
