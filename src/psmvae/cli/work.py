@@ -6,6 +6,7 @@ columns, and only then spend time. Outputs appear whole or not at all.
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
@@ -135,7 +136,12 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
 
 def _outputs(output: Path, multiple: int | None) -> list[Path]:
     """One path, or one an imputation where the name has a place for its number."""
-    if "{i}" not in output.name:
+    braces = re.findall(r"\{[^{}]*\}", output.name)
+    others = [place for place in braces if place != "{i}"]
+    if multiple is not None and others:
+        message = f"{output}: {{i}} stands for the number of an imputation, not {others[0]}"
+        raise UsageError(message)
+    if "{i}" not in braces:
         return [output]
     if multiple is None:
         message = f"{output}: {{i}} stands for the number of an imputation and needs --multiple"

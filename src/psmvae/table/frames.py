@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import narwhals.stable.v2 as nw
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# beyond this not every whole number is a float64
+_MAX_WHOLE = 2**53
+
+
 class Frame(Protocol):
     """A table whose columns are known by position."""
 
@@ -49,7 +54,7 @@ def open_table(table: Any) -> Frame:
     Parameters
     ----------
     table : DataFrame, Table, 2-D array or list of rows
-        The table. A list is read as an array.
+        The table. A list is read as an array; of floats, if it holds numbers and None.
 
     Raises
     ------
@@ -155,6 +160,8 @@ def _as_array(table: Any) -> NDArray[Any]:
         if array.dtype.kind in "US" and not isinstance(table, np.ndarray):
             # NumPy would turn the NaN and the numbers beside a string into strings
             array = np.asarray(table, dtype=object)
+        if array.dtype == object and not isinstance(table, np.ndarray):
+            array = _numbers_with_gaps(array)
     except ValueError as error:
         message = "expected a list of rows of the same length, got rows that differ in length"
         raise ValueError(message) from error
@@ -174,6 +181,17 @@ def _as_array(table: Any) -> NDArray[Any]:
         )
         raise TypeError(message)
     return array
+
+
+def _numbers_with_gaps(array: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as floats if they are numbers or None, and floats can hold them."""
+    cells = array.ravel().tolist()
+    # by type, since a bool is an int too
+    plain = {int, float, NoneType, np.float64, np.int64}
+    if not set(map(type, cells)) <= plain:
+        return array
+    large = any(isinstance(cell, int | np.int64) and abs(int(cell)) > _MAX_WHOLE for cell in cells)
+    return array if large else array.astype(np.float64)
 
 
 class ArrayFrame:
