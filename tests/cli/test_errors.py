@@ -141,6 +141,23 @@ def test_i_without_multiple_is_refused(refused, table, tmp_path):
     assert "--multiple" in refused(2, "impute", table, "-o", tmp_path / "filled_{i}.csv", *QUICK)
 
 
+def test_other_braces_than_i_are_refused_with_multiple(refused, psmvae, table, tmp_path):
+    for name in ("dd{j}.csv", "dd{}.csv", "dd{i}{j}.csv"):
+        message = refused(2, "impute", table, "-o", tmp_path / name, "--multiple", 2, *QUICK)
+        assert "{i}" in message
+    # without it, a name is a name
+    named = tmp_path / "dd{j}.csv"
+    assert psmvae("impute", table, "-o", named, "--method", "mean").code == 0
+    named.unlink()
+
+
+def test_a_file_without_rows_is_named(refused, tmp_path):
+    source = tmp_path / "other.csv"
+    source.write_text("a,b\n")
+    message = refused(1, "impute", source, "-o", tmp_path / "filled.csv", *QUICK)
+    assert f"{source}: there are column names but no rows" in message
+
+
 def test_a_column_named_imputation_is_refused_in_a_long_file_alone(refused, table, tmp_path):
     other = tmp_path / "other.csv"
     other.write_text("imputation,a\n1,2\n2,\n3,4\n")

@@ -179,5 +179,19 @@ def test_an_unseen_category_is_an_error_or_missing_on_request(psmvae, refused, m
     message = refused(1, *arguments)
     assert "city" in message
     assert "Paris" in message
+    assert "--unseen missing would" in message
     assert psmvae(*arguments, "--unseen", "missing").code == 0
     assert rows(tmp_path / "filled.csv")[0]["city"] == "Paris"
+
+
+def test_whole_numbers_in_new_rows_do_not_round_a_real_column(psmvae, tmp_path):
+    source, model = tmp_path / "share.csv", tmp_path / "share.safetensors"
+    source.write_text("share,y\n" + "".join(f"{i / 40},{i / 20}\n" for i in range(41)))
+    assert psmvae("fit", source, "-o", model, "--method", "mice").code == 0
+    new, output = tmp_path / "new.csv", tmp_path / "filled.csv"
+    new.write_text("share,y\n1,1.9\n0,0.1\n,1.0\n,1.2\n")
+    result = psmvae("impute", new, "-m", model, "-o", output)
+    assert result.code == 0, result.err
+    shares = [row["share"] for row in rows(output)]
+    assert shares[:2] == ["1", "0"]
+    assert [float(share) for share in shares[2:]] == pytest.approx([0.5, 0.6], abs=0.02)

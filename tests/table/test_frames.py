@@ -290,6 +290,17 @@ class TestNumpy:
         assert [type(cell) for cell in out[1]] == [str, int, bool, float, Decimal]
         assert out[::2].tolist() == table[::2].tolist()
 
+    def test_a_list_of_numbers_with_gaps_becomes_an_array_of_floats(self):
+        table = [[1, 2.5], [None, np.float64(4.5)], [3, None]]
+        codec = Codec.fit(table)
+        assert [column.kind for column in codec.schema.columns] == ["integer", "real"]
+        out = codec.fill(table, np.zeros((3, 2)))
+        assert out.dtype == np.float64
+        assert out.tolist() == [[1, 2.5], [2, 4.5], [3, 3.5]]
+        # what no float holds, and what is no number, stays an object
+        for cell in (2**53 + 1, True, "x"):
+            assert filled([[cell], [cell], [None]]).dtype == object
+
     def test_a_list_becomes_an_array(self):
         out = filled([["a", 1.5], [NAN, None], ["b", 2.5]])
         assert isinstance(out, np.ndarray)

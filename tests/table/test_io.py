@@ -72,6 +72,14 @@ class TestReadText:
         path = csv("a\tb\nx,y\t1\n", "table.tsv")
         assert read_table(path).to_pydict() == {"a": ["x,y"], "b": [1]}
 
+    def test_quotes_that_swallow_nothing(self, csv):
+        # a quote inside a cell is a letter; two in a quoted cell are one
+        path = csv('a,b\n5" pipe,1\n"3"" pipe",2\n"two\nlines, ""so""",3\n"""",4\n')
+        expected = ['5" pipe', '3" pipe', 'two\nlines, "so"', '"']
+        assert read_table(path).to_pydict() == {"a": expected, "b": [1, 2, 3, 4]}
+        path = csv('\ufeff"a\nb"\tc\r\n"x\r\n\r\ny"\t1\r\n', "table.tsv")
+        assert read_table(path).to_pydict() == {"a\nb": ["x\r\n\r\ny"], "c": [1]}
+
     def test_newlines_in_cells_of_a_file_read_in_blocks(self, csv):
         table = read_table(csv("aa,b\n" + '"x\n\ny",1\n' * 200_000))
         assert table.num_rows == 200_000
@@ -113,7 +121,12 @@ class TestRefusedFiles:
             (b"\xe4,b\n1,2\n", "line 1 is not UTF-8"),
             ("a,b\n1,2\n".encode("utf-16"), "not a text file"),
             (bytes(range(256)), "not a text file"),
-            ('a,b\n"1,2\n', "line 2: unexpected end"),
+            ('a,b\n"1,2\n', "line 2 opens a quote that is never closed"),
+            ('a,b,c\n1,2,x\n2,3,"y\n3,,x\n4,5,z\n', "line 3 opens a quote that is never closed"),
+            ('"a,b\n1,2\n', "line 1 opens a quote that is never closed"),
+            ('a,b\n"x\ny",2\n3,"z\r\n4,5\r\n', "line 4 opens a quote that is never closed"),
+            ('a,b\n1,"x\n2,y\n3,"z\n4,u\n', "line 2 opens a quote .* before line 4"),
+            ('a,b\n1,"""x\n2,y\n', "line 2 opens a quote that is never closed"),
         ],
     )
     def test_text(self, csv, content, words):

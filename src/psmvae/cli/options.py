@@ -16,7 +16,7 @@ from psmvae.cli.methods import Method, has_parameter, imputer_class
 from psmvae.cli.terminal import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from psmvae.imputers.base import Imputer
 
@@ -86,7 +86,8 @@ Na = Annotated[
     typer.Option(
         "--na",
         metavar="TEXT",
-        help="Also read this as missing (repeatable).",
+        help="Also read this as missing (repeatable), beside an empty cell and, in a text file, "
+        "NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, NULL and None.",
         rich_help_panel=_FILES,
     ),
 ]
@@ -196,6 +197,16 @@ UnseenOption = Annotated[
         rich_help_panel=_RUN,
     ),
 ]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="COLUMN",
+        help="Set this column aside, such as an identifier or a date (repeatable): it is written "
+        "as it is and not modelled. A model file remembers it: new rows may have it or not.",
+        rich_help_panel=_RUN,
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(
@@ -248,6 +259,7 @@ class RunOptions:
 
     draws: Draws = None
     unseen: UnseenOption = None
+    ignore: Ignore = None
     seed: Seed = 0
     device: Device = "auto"
 
@@ -307,14 +319,23 @@ class ModelOptions:
     def check_columns(self, names: Iterable[str]) -> None:
         """Refuse an option that names a column the table does not have."""
         known = list(names)
-        for option, columns in (
-            ("--self-masked", self.self_masked or ()),
-            ("--kind", self.kinds()),
-        ):
+        for option, columns in self._columns().items():
             unknown = [name for name in columns if name not in known]
             if unknown:
                 message = f"{option}: no column {', '.join(map(repr, unknown))} in the table; "
                 raise UsageError(message + f"its columns are {', '.join(map(repr, known))}")
+
+    def check_modelled(self, ignored: Collection[str]) -> None:
+        """Refuse an option that names a column to ignore."""
+        for option, columns in self._columns().items():
+            clash = [name for name in columns if name in ignored]
+            if clash:
+                message = f"{option}: {', '.join(map(repr, clash))} is set aside by --ignore"
+                raise UsageError(message)
+
+    def _columns(self) -> dict[str, list[str]]:
+        """The columns that options name, by option."""
+        return {"--self-masked": self.self_masked or [], "--kind": list(self.kinds())}
 
     def imputer(self, run: RunOptions) -> Imputer:
         """Make the imputer these options describe, not yet fitted."""

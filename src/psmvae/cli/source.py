@@ -30,6 +30,7 @@ class ModelSource:
     def __post_init__(self) -> None:
         """Refuse options that a given model has already decided, or the method does not have."""
         options = self.options
+        options.check_modelled(self.run.ignore or ())
         if self.files.model is None:
             where = f"--method {options.chosen()}"
             check_options(options.chosen(), options.given() + self.run.given(), where=where)

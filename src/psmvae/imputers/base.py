@@ -45,6 +45,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     seed_: int
     n_rows_: int
     missing_rate_: Floats
+    # columns that the command line set aside; not there otherwise
+    ignored_columns_: list[str]
 
     @abstractmethod
     def _check_parameters(self) -> None:

@@ -69,6 +69,7 @@ def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
         "seed": imputer.seed_,
         "n_rows": imputer.n_rows_,
         "feature_names": list(getattr(imputer, "feature_names_in_", [])),
+        "ignored_columns": list(getattr(imputer, "ignored_columns_", [])),
         "plain": plain,
         "facts": facts,
     }
@@ -152,6 +153,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
 def describe(imputer: Imputer) -> dict[str, Any]:
     """Facts about a fitted imputer, ready for JSON."""
     imputer._check_fitted()
+    ignored = list(getattr(imputer, "ignored_columns_", []))
     rates = dict(
         zip((c.name for c in imputer.schema_.modelled), imputer.missing_rate_, strict=True)
     )
@@ -169,6 +171,7 @@ def describe(imputer: Imputer) -> dict[str, Any]:
             }
             for column in imputer.schema_.columns
         ],
+        **({"ignored_columns": ignored} if ignored else {}),
         **imputer._facts(),
     }
 
@@ -209,6 +212,9 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Impute
     imputer.n_features_in_ = len(imputer.schema_.columns)
     if document["feature_names"]:
         imputer.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+    if document.get("ignored_columns"):
+        # set aside by the command line, before the imputer saw the table
+        imputer.ignored_columns_ = [str(name) for name in document["ignored_columns"]]
     imputer.n_rows_ = checks.whole_number("n_rows", document["n_rows"], low=1)
     imputer.missing_rate_ = state.pop("missing_rate").numpy()
     checks.shape("missing_rate", imputer.missing_rate_, (len(imputer.schema_.modelled),))

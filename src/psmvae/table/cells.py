@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from psmvae.table.errors import UnsupportedColumnError
+from psmvae.table.words import either, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -25,8 +26,7 @@ Family = Literal["number", "bool", "string", "nothing"]
 Storage = Literal["integer", "float", "boolean", "string", "decimal", "category", "object", "null"]
 
 _TEMPORAL = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
-_DENSE_ADVICE = "turn it into numbers, strings or bools, or drop it"
-_TIME_ADVICE = "turn it into numbers (say, days since a date) or drop it"
+_PLAIN = "numbers, strings or bools,"
 
 
 @dataclass(frozen=True)
@@ -110,16 +110,25 @@ class Cells:
 
 
 class New(NamedTuple):
-    """New values for the missing cells of a column: float, int, bool, or object holding str."""
+    """New values for the missing cells of a column: float, int, bool, or object holding str.
+
+    With `widen` a column of integers becomes one of floats, so that values keep their fractions.
+    """
 
     cells: Cells
     values: NDArray[Any]
+    widen: bool = False
 
 
 def unsupported(name: str, what: str, *, temporal: bool = False) -> UnsupportedColumnError:
     """Return the error for a column of a data type that no kind can model."""
-    advice = _TIME_ADVICE if temporal else _DENSE_ADVICE
+    advice = _advice(name, "numbers (say, days since a date)" if temporal else _PLAIN)
     return UnsupportedColumnError(f"column {name!r} is of type {what}, which has no kind: {advice}")
+
+
+def _advice(name: str, into: str) -> str:
+    aside = either("drop it", f"set it aside by {option('--ignore', [name])}")
+    return f"turn it into {into} or {aside}"
 
 
 def empty_cells(name: str, n_rows: int, dtype: str, storage: Storage) -> Cells:
@@ -308,7 +317,7 @@ def _odd_object(name: str, kind: type, n_rows: int) -> UnsupportedColumnError:
         return unsupported(name, kind.__name__, temporal=True)
     return UnsupportedColumnError(
         f"column {name!r} holds {kind.__name__} ({n_rows} rows): a cell given in a table argument "
-        f"must be a string, a bool, a number or missing; {_DENSE_ADVICE}"
+        f"must be a string, a bool, a number or missing; {_advice(name, _PLAIN)}"
     )
 
 

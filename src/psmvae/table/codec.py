@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psmvae.table.cells import Cells, New, as_numpy, holds
+from psmvae.table.doubts import doubt, strays
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frames import Frame, open_table, quoted
-from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
+from psmvae.table.schema import (
+    MAX_WHOLE,
+    Schema,
+    check_domain,
+    check_finite,
+    check_kinds,
+    make_column,
+)
+from psmvae.table.words import either, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +108,8 @@ class Codec:
         Warns
         -----
         UserWarning
-            If columns have nothing observed: they are not modelled and stay missing.
+            If columns have nothing observed: they are not modelled and stay missing. If a column
+            of text would be one of numbers but for a few cells, or looks like an identifier.
 
         Examples
         --------
@@ -109,10 +119,12 @@ class Codec:
         """
         frame = open_table(table)
         declared = check_kinds(kinds or {}, frame.names)
-        columns, failures = [], []
+        columns, failures, doubts = [], [], []
         for position, name in enumerate(frame.names):
             try:
-                columns.append(make_column(frame.cells(position), declared.get(name)))
+                cells = frame.cells(position)
+                columns.append(make_column(cells, declared.get(name)))
+                doubts.append(None if name in declared else doubt(cells))
             except UnsupportedColumnError as error:
                 # all of them at once, so that the user need not find them one by one
                 failures.append(error)
@@ -124,6 +136,8 @@ class Codec:
             raise ValueError(message)
         if empty:
             message = f"columns with nothing observed are left missing: {quoted(empty)}"
+            warnings.warn(message, UserWarning, stacklevel=2)
+        for message in filter(None, doubts):
             warnings.warn(message, UserWarning, stacklevel=2)
         return cls(Schema(tuple(columns)))
 
@@ -205,7 +219,8 @@ class Codec:
             Of the same type, with the same data types, index and order of columns; an array for a
             list. Observed cells are untouched, columns not modelled too. A value is rounded and
             held inside the limits where its column's type asks for it; a type that cannot hold
-            the values (a column with nothing in it) is changed.
+            the values is changed: that of a column with nothing in it, and that of integers with
+            something missing in a column that is real (declared so, or fitted on fractions).
 
         Raises
         ------
@@ -230,7 +245,8 @@ class Codec:
             cells = _same_family(frame.cells(where[column.name]), column)
             if cells.missing.any():
                 picked = model_values[cells.missing, j].astype(np.float64)
-                new[where[column.name]] = New(cells, _restore(picked, column, cells))
+                values = _restore(picked, column, cells)
+                new[where[column.name]] = New(cells, values, _needs_fractions(column, cells))
         return frame.replace(new)
 
     def _open(self, table: Any) -> tuple[Frame, dict[str, int]]:
@@ -252,7 +268,8 @@ class Codec:
         if extra or lost:
             message = "The feature names should match those that were passed during fit."
             if extra:
-                message += f"\nFeature names unseen at fit time: {quoted(extra)}"
+                aside = either("", f" ({option('--ignore', extra[:3])} to set aside)")
+                message += f"\nFeature names unseen at fit time: {quoted(extra)}{aside}"
             if lost:
                 message += f"\nFeature names seen at fit time, yet now missing: {quoted(lost)}"
             raise ValueError(message)
@@ -268,6 +285,9 @@ def _same_family(cells: Cells, column: Column) -> Cells:
             f"({column.dtype}, {column.kind}), but now holds "
             f"{'numbers' if fitted_text else 'strings'} ({cells.dtype})"
         )
+        found = strays(cells)
+        if found is not None:
+            message += f": {found.told()}"
         raise TypeError(message)
     return cells
 
@@ -278,10 +298,11 @@ def _codes(cells: Cells, column: Column, unseen: str) -> NDArray[np.float64]:
     if strange.any():
         if unseen == "error":
             levels = list(dict.fromkeys(cells.raw[strange].tolist()))
+            remedy = either("unseen='missing'", "--unseen missing")
             message = (
                 f"column {column.name!r} has {quoted(levels, 5)} in {np.count_nonzero(strange)} "
                 f"rows, not among the {column.n_levels} levels it was fitted on "
-                f"({quoted(column.levels, 5)}); unseen='missing' would treat these cells as missing"
+                f"({quoted(column.levels, 5)}); {remedy} would treat these cells as missing"
             )
             raise ValueError(message)
         codes[strange] = np.nan
@@ -307,10 +328,24 @@ def _restore(x: NDArray[np.float64], column: Column, cells: Cells) -> NDArray[An
         codes = np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)
         values = _level_array(column)[codes]
     anew = not holds(cells, values) or (cells.storage == "object" and cells.family == "nothing")
-    if anew and column.dtype.startswith(("Int", "UInt")):
+    if anew and _whole(column.dtype) and column.kind != "real":
         # nothing in this column says that it was of integers when fitted
         values = as_numpy(values, np.dtype(np.int64))
     return values
+
+
+def _whole(dtype: str) -> bool:
+    return dtype.startswith(("Int", "UInt"))
+
+
+def _needs_fractions(column: Column, cells: Cells) -> bool:
+    """Tell whether integers must become floats to hold what their column can be."""
+    # whole prices may be meant to stay so; a real column was declared, or had fractions
+    fractions = column.kind == "real" or (column.kind == "positive" and not _whole(column.dtype))
+    if not fractions or cells.storage not in {"integer", "object"} or not _whole(cells.dtype):
+        return False
+    # an observed cell that no float can hold keeps its value, and its column its type
+    return bool(np.all(np.abs(cells.observed().astype(np.float64)) <= MAX_WHOLE))
 
 
 def _level_array(column: Column) -> NDArray[Any]:

@@ -56,7 +56,9 @@ def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
 
 def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
     """Return an Arrow column with its missing cells replaced."""
-    cells, values = new
+    cells, values, widen = new
+    if widen:
+        column = column.cast(pa.float64())
     kind = column.type
     if not holds(cells, values):
         return pa.chunked_array([pa.array(values)])
@@ -82,7 +84,7 @@ def _dictionary(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
-    cells, values = new
+    cells, values = new.cells, new.values
     kind = column.type
     unified = column.unify_dictionaries()
     dictionary = _dictionary(column).to_pylist()

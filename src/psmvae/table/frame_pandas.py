@@ -98,7 +98,10 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
 
 
 def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
-    cells, values = new
+    cells, values, widen = new
+    # Arrow's types are widened where they are filled
+    if widen and not isinstance(series.dtype, np.dtype | pd.ArrowDtype):
+        series = series.astype("Float64")
     dtype: Any = series.dtype
     if not holds(cells, values):
         # pandas picks its own type for strings, which differs between its versions
@@ -110,7 +113,8 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
         return pd.Series(column, index=series.index)
     if isinstance(dtype, np.dtype):
         column = series.to_numpy(copy=True)
-        cast = as_objects(values, cells.dtype) if dtype.kind == "O" else as_numpy(values, dtype)
+        content = "Float64" if widen else cells.dtype
+        cast = as_objects(values, content) if dtype.kind == "O" else as_numpy(values, dtype)
         column[cells.missing] = cast
         return pd.Series(column, index=series.index, dtype=dtype)
     column = series.array.copy()

@@ -50,7 +50,9 @@ class PolarsFrame:
 
 
 def _fill(series: pl.Series, new: New) -> pl.Series:
-    cells, values = new
+    cells, values, widen = new
+    if widen:
+        series = series.cast(pl.Float64)
     name, dtype = series.name, series.dtype
     if not holds(cells, values):
         return pl.Series(name, values.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import narwhals.stable.v2 as nw
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# beyond this not every whole number is a float64
+_MAX_WHOLE = 2**53
+
+
 class Frame(Protocol):
     """A table whose columns are known by position."""
 
@@ -49,7 +54,7 @@ def open_table(table: Any) -> Frame:
     Parameters
     ----------
     table : DataFrame, Table, 2-D array or list of rows
-        The table. A list is read as an array.
+        The table. A list is read as an array; of floats, if it holds numbers and None.
 
     Raises
     ------
@@ -155,6 +160,8 @@ def _as_array(table: Any) -> NDArray[Any]:
         if array.dtype.kind in "US" and not isinstance(table, np.ndarray):
             # NumPy would turn the NaN and the numbers beside a string into strings
             array = np.asarray(table, dtype=object)
+        if array.dtype == object and not isinstance(table, np.ndarray):
+            array = _numbers_with_gaps(array)
     except ValueError as error:
         message = "expected a list of rows of the same length, got rows that differ in length"
         raise ValueError(message) from error
@@ -174,6 +181,17 @@ def _as_array(table: Any) -> NDArray[Any]:
         )
         raise TypeError(message)
     return array
+
+
+def _numbers_with_gaps(array: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as floats if they are numbers or None, and floats can hold them."""
+    cells = array.ravel().tolist()
+    # by type, since a bool is an int too
+    plain = {int, float, NoneType, np.float64, np.int64}
+    if not set(map(type, cells)) <= plain:
+        return array
+    large = any(isinstance(cell, int | np.int64) and abs(int(cell)) > _MAX_WHOLE for cell in cells)
+    return array if large else array.astype(np.float64)
 
 
 class ArrayFrame:
@@ -199,11 +217,11 @@ class ArrayFrame:
     def replace(self, new: Mapping[int, New]) -> NDArray[Any]:
         """Return a copy with missing cells replaced; of objects if its type cannot hold them."""
         array = self.array.copy(order="K")
-        if not all(holds(cells, values) for cells, values in new.values()):
+        if not all(holds(change.cells, change.values) for change in new.values()):
             array = array.astype(object)
-        for position, (cells, values) in new.items():
+        for position, (cells, values, widen) in new.items():
             if array.dtype == object:
-                cast = as_objects(values, cells.dtype)
+                cast = as_objects(values, "Float64" if widen else cells.dtype)
             else:
                 cast = values if array.dtype.kind in "UT" else as_numpy(values, array.dtype)
             array[cells.missing, position] = cast

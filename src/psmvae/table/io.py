@@ -24,8 +24,9 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     path : path
         A .csv, .tsv (also .gz), .parquet, .feather or .arrow file.
     na : sequence of str
-        What marks a missing cell, beside an empty one and (in text) NA, N/A, NaN, nan, null, NULL
-        and None. It is compared with the text in a text file, and with the value in others.
+        What marks a missing cell, beside an empty one and (in text) NA, N/A, n/a, #N/A, #NA, <NA>,
+        NaN, nan, -NaN, -nan, null, NULL and None. It is compared with the text in a text file,
+        and with the value in others.
 
     Returns
     -------
@@ -53,7 +54,9 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     return _mark_missing(_read_binary(source, ending), _marks(na))
 
 
-def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
+def read_text(
+    path: str | os.PathLike[str], *, na: Sequence[str] = (), as_is: Sequence[str] = ()
+) -> Any:
     r"""Read a CSV or TSV file as the strings that stand in it, null where missing.
 
     Parameters
@@ -62,6 +65,8 @@ def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
         A .csv or .tsv file (also .gz).
     na : sequence of str
         As in `read_table`.
+    as_is : sequence of str
+        Columns in which nothing is read as missing.
 
     Returns
     -------
@@ -87,7 +92,7 @@ def read_text(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     if ending not in SEPARATORS:
         message = f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}"
         raise TableError(message)
-    return parse_text(source, SEPARATORS[ending], _marks(na))
+    return parse_text(source, SEPARATORS[ending], _marks(na), as_is)
 
 
 def write_table(

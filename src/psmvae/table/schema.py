@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae.table.doubts import almost_numbers, strays
 from psmvae.table.frames import quoted
+from psmvae.table.words import either, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -259,18 +261,23 @@ def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:
         message = f"column {cells.name!r} is declared binary but has {n_levels} levels, not two"
         raise ValueError(message)
     if n_levels > MAX_LEVELS:
+        found = almost_numbers(cells)
+        aside = either("drop it", f"set it aside by {option('--ignore', [cells.name])}")
+        remedy = f"{aside} (an identifier?) or group its levels"
         message = (
             f"column {cells.name!r} ({kind}) has {n_levels} levels in {cells.n_observed} observed "
-            f"rows, at most {MAX_LEVELS} are modelled: drop it (an identifier?) or group its levels"
+            f"rows, at most {MAX_LEVELS} are modelled: {remedy if found is None else found.told()}"
         )
         raise ValueError(message)
 
 
 def _check_numbers(cells: Cells, kind: str) -> None:
     if cells.family == "string":
+        found = strays(cells)
+        remedy = "declare it categorical or turn it into numbers"
         message = (
-            f"column {cells.name!r} is declared {kind} but holds strings ({cells.dtype}): declare "
-            "it categorical or turn it into numbers"
+            f"column {cells.name!r} is declared {kind} but holds strings ({cells.dtype}): "
+            f"{remedy if found is None else found.told()}"
         )
         raise ValueError(message)
     values = cells.observed()

@@ -10,24 +10,33 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from psmvae.table.errors import TableError
 from psmvae.table.frames import quoted
+from psmvae.table.quotes import broken_quote, suspicious
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
+# What is surely no value. Of ".", "?" and "-" that cannot be said: see `psmvae.table.doubts`.
+_NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
+MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = 1 << 16
 _BATCH = 1 << 16
 # 007 is a name and not the number seven
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
 
 
-def parse_text(path: Path, separator: str, na: Sequence[str]) -> Any:
-    """Return the table of strings in a file, null where missing."""
+def parse_text(path: Path, separator: str, na: Sequence[str], as_is: Sequence[str] = ()) -> Any:
+    """Return the table of strings in a file, null where missing; in `as_is` nothing is."""
     import pyarrow as pa
 
     names = _header(path, separator)
-    return _parse(path, separator, names, na, dict.fromkeys(names, pa.string()))
+    types = dict.fromkeys(names, pa.string())
+    text = _parse(path, separator, names, na, types)
+    if as_is:
+        verbatim = _parse(path, separator, names, None, types, as_is)
+        for name in as_is:
+            text = text.set_column(names.index(name), name, verbatim[name])
+    return text
 
 
 def parse_typed(path: Path, separator: str, na: Sequence[str]) -> Any:
@@ -188,6 +197,7 @@ def _header(path: Path, separator: str) -> list[str]:
         if b"\0" in head:
             message = f"{path}: not a text file (it has zero bytes); expected UTF-8 text"
             raise TableError(message)
+        _check_quotes(path, separator)
         with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
             names = next(row for row in csv.reader(lines, delimiter=separator) if row)
     except UnicodeDecodeError as error:
@@ -208,20 +218,34 @@ def _header(path: Path, separator: str) -> list[str]:
     return names
 
 
+def _check_quotes(path: Path, separator: str) -> None:
+    """Raise for a quote that is not closed: what follows it would be one long cell."""
+    with _open(path) as file:
+        # a walk through all cells takes long, and most files have no such line
+        if not suspicious(file):
+            return
+    with _open(path) as file:
+        wrong = broken_quote(file, separator)
+    if wrong is not None:
+        message = f"{path}: {wrong}; close the quote or take it out"
+        raise TableError(message)
+
+
 def _parse(
     path: Path,
     separator: str,
     names: list[str],
-    na: Sequence[str],
+    na: Sequence[str] | None,
     types: dict[str, Any],
     columns: Iterable[str] = (),
 ) -> Any:
+    """Read a file by Arrow; with None for `na`, no cell of text is missing."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
     convert = pa_csv.ConvertOptions(
-        null_values=[*MISSING, *na],
-        strings_can_be_null=True,
+        null_values=[*MISSING, *(na or ())],
+        strings_can_be_null=na is not None,
         column_types=types,
         include_columns=list(columns),
     )
