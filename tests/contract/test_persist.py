@@ -64,7 +64,7 @@ SETTINGS = {
     ],
     "GMVAE": [{"mask": np.True_, "n_members": 2}],
     "NotMIWAE": [{"mask_model": "self-low"}, {"mask_model": JointMask(hidden=3)}],
-    "GAIN": [{"network": "columns", "n_members": 3}],
+    "GAIN": [{"network": "columns", "n_members": 3}, {"bootstrap": np.True_, "n_members": 2}],
     "MICE": [{"standardise": False}, {"tol": np.float32(0.5), "kinds": {"visits": "count"}}],
     "MissForest": [{"n_jobs": None, "max_iter": np.int64(1)}],
 }
