@@ -43,7 +43,8 @@ class DeepImputer(Imputer):
     bootstrap : bool, default=False
         Train each member on rows drawn with replacement. Members then differ by what the table
         leaves uncertain of the model, and so do the draws of `sample` that are dealt out to them:
-        best with as many members as draws. Single imputations are better without.
+        best with as many members as draws. Intervals by Rubin's rules then err on the wide side
+        rather than the narrow one. Single imputations are better without.
     kinds : mapping of str to str, optional
         The kind of a column where the inferred one is not wanted: "real", "positive" (log-normal),
         "integer", "count" (negative binomial), "binary", "ordinal" (cumulative logits) or
