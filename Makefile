@@ -56,6 +56,7 @@ bench: $(STAMP)  ## the numbers of the docs, to benchmarks/results/; the last tw
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/trial.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/proper.py --page
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/race.py
 	$(BIN)/python benchmarks/pace.py

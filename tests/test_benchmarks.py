@@ -10,11 +10,13 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import root_mean_squared_error
 
 from psmvae import MeanImputer
 
-NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace")
+NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace", "proper")
 HOME = os.environ.get("PSMVAE_DATA_HOME")
 
 
@@ -254,6 +256,55 @@ def test_scaling_runs_and_can_be_read_again(script, tmp_path):
     assert all(record["memory_gib"] > 0 for record in result["records"])
     again, _ = script("scaling", "--read", tmp_path / "scaling.json")
     assert again.strip() == printed[printed.index("| |") :].strip()
+
+
+class TestProper:
+    def test_rubins_rules(self, benchmark):
+        """By hand: B = 2, U = .5, T = .5 + 1.5 · 2; degrees of freedom of Barnard and Rubin."""
+        found = benchmark("proper").pooled([(1.0, 0.5, 10), (3.0, 0.5, 10)], 2.5)
+        assert (found["estimate"], found["between"], found["within"]) == (2.0, 2.0, 0.5)
+        share = 3.0 / 3.5
+        freedom = 1 / (share**2 + 1 / (11 / 13 * 10 * (1 - share)))
+        assert found["width"] == pytest.approx(2 * stats.t(freedom).ppf(0.975) * np.sqrt(3.5))
+        assert found["covered"] == 1
+
+    def test_of_a_complete_table_nothing_is_between(self, benchmark):
+        proper = benchmark("proper")
+        table = np.random.default_rng(0).normal(size=(30, 3))
+        once = proper.estimates(table)
+        x = np.column_stack([np.ones(30), table[:, :2]])
+        model = LinearRegression(fit_intercept=False).fit(x, table[:, 2])
+        assert once["slope"][0] == pytest.approx(model.coef_[1])
+        found = proper.pooled([once["mean"]] * 5, 0.0)
+        assert found["between"] == 0.0
+        low, high = stats.t.interval(0.95, 29 * 30 / 32, table[:, 2].mean(), once["mean"][1] ** 0.5)
+        assert found["width"] == pytest.approx(high - low)
+
+    def test_the_yardstick_is_bayesian_regression(self, benchmark, monkeypatch):
+        """Of one empty cell, draws are Student's t about the line: the closed form."""
+        proper = benchmark("proper")
+        monkeypatch.setattr(proper, "N_DRAWS", 4000)
+        table = np.random.default_rng(0).normal(size=(12, 3))
+        table[0, 2] = np.nan
+        drawn = [filled[0, 2] for filled in proper.normal_regression(table, 0)]
+        x = np.column_stack([np.ones(12), table[:, :2]])
+        inverse = np.linalg.inv(x[1:].T @ x[1:])
+        line = inverse @ x[1:].T @ table[1:, 2]
+        variance = ((table[1:, 2] - x[1:] @ line) ** 2).sum() / 8 * (1 + x[0] @ inverse @ x[0])
+        assert stats.kstest(drawn, stats.t(8, x[0] @ line, variance**0.5).cdf).pvalue > 0.01
+
+    def test_the_page_shows_the_record(self, benchmark, root):
+        proper = benchmark("proper")
+        records = json.loads(proper.RESULTS.read_text())["records"]
+        page = (root / "docs" / "models.md").read_text()
+        shown = f"{proper.BEGIN}\n\n{proper.markdown(records)}\n\n{proper.END}"
+        assert shown in page
+
+    @pytest.mark.slow
+    def test_it_runs(self, script):
+        printed, result = script("proper", "--tables", "1", "--quick-tables", "2")
+        assert "Holes in every column" in printed
+        assert len(result["records"]) == 4 * 1 + 4 * 2
 
 
 def test_the_rules_of_model_a_are_told_apart(script):

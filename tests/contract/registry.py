@@ -61,6 +61,7 @@ FAMILIES = ["PSMVAE", "GAIN", "MICE", "Mean"]
 VARIANTS = IMPUTERS | {
     "PSMVAE self": partial(quick, PSMVAEImputer, mask_model="self"),
     "PSMVAE none": partial(quick, PSMVAEImputer, mask_model="none"),
+    "PSMVAE bootstrap": partial(quick, PSMVAEImputer, bootstrap=True, n_members=2),
     "GMVAE mask": partial(quick, GMVAEImputer, mask=True),
     "MIWAE student": partial(quick, MIWAEImputer, scale="student"),
     "NotMIWAE network": partial(quick, NotMIWAEImputer, mask_model="network"),

@@ -1,7 +1,9 @@
 """Model files: the same bits in a new process, and nothing is left half written."""
 
 import json
+import os
 import re
+import stat
 import struct
 
 import numpy as np
@@ -62,7 +64,7 @@ SETTINGS = {
     ],
     "GMVAE": [{"mask": np.True_, "n_members": 2}],
     "NotMIWAE": [{"mask_model": "self-low"}, {"mask_model": JointMask(hidden=3)}],
-    "GAIN": [{"network": "columns", "n_members": 3}],
+    "GAIN": [{"network": "columns", "n_members": 3}, {"bootstrap": np.True_, "n_members": 2}],
     "MICE": [{"standardise": False}, {"tol": np.float32(0.5), "kinds": {"visits": "count"}}],
     "MissForest": [{"n_jobs": None, "max_iter": np.int64(1)}],
 }
@@ -160,6 +162,23 @@ def test_the_file_is_safetensors_with_json(saved, name):
     assert document["class"] == f"{name}Imputer"
     assert document["schema"]["columns"][0]["name"] == "weight"
     assert document["facts"] == json.loads(json.dumps(saved[0][name].describe()))
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_permissions_of_a_model_file_follow_the_umask(fitted, tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        fitted.save(tmp_path / "m.safetensors")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "m.safetensors").stat().st_mode) == 0o666 & ~mask
+
+
+def test_a_folder_that_is_not_there_is_told_by_the_path_that_was_given(fitted, tmp_path):
+    path = tmp_path / "nodir" / "m.safetensors"
+    with pytest.raises(FileNotFoundError) as told:
+        fitted.save(path)
+    assert str(told.value).endswith(f"{str(path)!r}")
 
 
 class TestNotFitted:

@@ -104,6 +104,43 @@ def test_draws_of_the_mean_have_the_columns_own_spread():
         assert (sizes == level).mean() == pytest.approx(share, abs=0.04)
 
 
+def test_draws_of_the_mean_carry_what_is_uncertain_of_it():
+    """Closed forms: t about the mean for a number, Dirichlet shares for a level."""
+    rng = np.random.default_rng(0)
+    seen = pl.DataFrame({"a": rng.normal(5.0, 2.0, 12), "b": ["u"] * 2 + ["v"] * 3 + ["w"] * 7})
+    imputer = MeanImputer(random_state=0).fit(seen)
+    n_rows = 50
+    empty = pl.DataFrame({"a": [None] * n_rows, "b": [None] * n_rows}, schema=seen.schema)
+    draws = imputer.sample(empty, n=1000)
+    means = np.array([draw["a"].mean() for draw in draws])
+    # σ²(1/n + 1/rows), with E σ² = (n − 1) s² / (n − 3)
+    variance = seen["a"].var() * 11 / 9 * (1 / 12 + 1 / n_rows)
+    assert means.mean() == pytest.approx(seen["a"].mean(), abs=4 * np.sqrt(variance / 1000))
+    assert means.var() == pytest.approx(variance, rel=0.2)
+    shares = np.array([(draw["b"] == "w").mean() for draw in draws])
+    # Beta(7, 5) shares, then a binomial of the rows
+    p, spread = 7 / 12, 7 / 12 * 5 / 12
+    expected = spread / 13 + (spread - spread / 13) / n_rows
+    assert shares.mean() == pytest.approx(p, abs=4 * np.sqrt(expected / 1000))
+    assert shares.var() == pytest.approx(expected, rel=0.2)
+
+
+def test_one_draw_in_place_of_each_cell_is_as_scikit_learns():
+    """`transform` that draws: a Normal about the prediction, as IterativeImputer has it."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 1)).repeat(2, axis=1)
+    x[:, 1] += 0.5 * rng.normal(size=400)
+    x[:40, 1] = np.nan
+    center, scale = np.nanmean(x, 0), np.nanstd(x, 0)
+    rows = np.column_stack([rng.normal(size=5000), np.full(5000, np.nan)])
+    ours = MICEImputer(sample_posterior=True, n_chains=1, random_state=0).fit(x).transform(rows)
+    theirs = IterativeImputer(sample_posterior=True, random_state=0).fit((x - center) / scale)
+    expected = theirs.transform((rows - center) / scale) * scale + center
+    residual = [table[:, 1] - table[:, 0] for table in (ours, expected)]
+    assert residual[0].mean() == pytest.approx(residual[1].mean(), abs=0.04)
+    assert residual[0].std() == pytest.approx(residual[1].std(), rel=0.04)
+
+
 def test_mice_draws_are_multiple_imputations():
     """x1 = x0 + noise: draws of the missing x1 carry the noise, means do not."""
     rng = np.random.default_rng(0)
@@ -116,6 +153,6 @@ def test_mice_draws_are_multiple_imputations():
     residual = np.stack([d[holes, 1] for d in drawn]) - x[holes, 0]
     assert residual.std() == pytest.approx(0.5, rel=0.1)
     assert len({d.tobytes() for d in drawn}) == 10
-    # chains differ too, not only the noise: their means scatter beyond one chain's Monte Carlo
+    # chains differ too, not only what is drawn of one
     single = MICEImputer(sample_posterior=True, random_state=0).fit(table)
     assert len(single.chains_) == 5

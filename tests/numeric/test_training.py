@@ -1,10 +1,13 @@
 """The training loop: what it may see, what it keeps."""
 
+import dataclasses
+
 import pytest
 import torch
 from torch import nn
 
 from numeric.helpers import RESIDUAL, TRAINING, real_columns
+from psmvae.models.batch import Batch
 from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
@@ -59,6 +62,65 @@ def test_a_column_keeps_a_value_to_learn_from():
     m[7] = 1.0
     for seed in range(20):
         assert float(Table(torch.zeros(50, 1), m, 1, 0.5, Noise(seed)).m.sum()) == 1.0
+
+
+class TestBootstrap:
+    def test_copies_of_a_row_hold_out_the_same_cells(self):
+        x, m = table()
+        plain = Table(x, m, 3, 0.2, Noise(0))
+        split = Table(x, m, 3, 0.2, Noise(0), bootstrap=True)
+        assert split.picks.shape == (3, len(x))
+        assert not bool((split.picks[0] == split.picks[1]).all())
+        for e in range(3):
+            rows = split.picks[e]
+            # 1 − 1/e of the rows are there
+            assert len(rows.unique()) / len(x) == pytest.approx(0.632, abs=0.08)
+            torch.testing.assert_close(split.x[e], plain.x[0][rows])
+            for name in ("m", "known", "held"):
+                assert bool((getattr(split, name)[e] == getattr(plain, name)[e][rows]).all())
+
+    def test_members_with_tables_of_their_own_keep_them(self):
+        x, m = (torch.stack([each, each.flip(0)]) for each in table())
+        split = Table(x, m, 2, 0.2, Noise(0), bootstrap=True)
+        for e in range(2):
+            torch.testing.assert_close(split.x[e], x[e][split.picks[e]])
+
+    def test_a_column_keeps_a_value_to_learn_from(self):
+        m = torch.ones(50, 2)
+        m[:, 0] = 0.0
+        m[7, 0] = 1.0
+        split = Table(torch.zeros(50, 2), m, 40, 0.5, Noise(0), bootstrap=True)
+        assert bool((split.m.sum(1) > 0).all())
+        itself = (split.picks == torch.arange(50)).all(1)
+        assert 0.1 < float(itself.float().mean()) < 0.7
+
+    def test_members_start_as_far_apart_as_means_of_samples_are(self):
+        """Of a row of which nothing is seen the start says the mean: over members σ² / n."""
+        x, _ = table(100)
+        m, n = torch.ones_like(x), 300
+        spreads = {}
+        for bootstrap in (True, False):
+            built = model(n_members=n)
+            split = Table(x, m, n, 0.0, Noise(1), bootstrap=bootstrap)
+            LatentRecipe(built, TRAINING).start(split, m, Noise(0))
+            nothing = torch.zeros(n, 1, 4)
+            said = built.predict(Batch.of(nothing, nothing))[:, 0]
+            spreads[bootstrap] = said.detach().var(0)
+        expected = x.var(0, correction=0) / 100
+        torch.testing.assert_close(spreads[True], expected, rtol=0.3, atol=0.0)
+        assert float((spreads[False] / expected).max()) < 0.05
+
+    def test_the_classes_of_masks_are_of_a_members_rows(self):
+        """Shares of two kinds of rows vary over members as those of samples do."""
+        x, _ = table(200)
+        m = torch.ones_like(x)
+        m[:60, 2:] = 0.0
+        built = model(n_members=100)
+        settings = dataclasses.replace(TRAINING, bootstrap=True, max_epochs=1, learning_rate=1e-12)
+        train(built, x * m, m, settings, Noise(0))
+        share = built.p_r.logits.detach().flatten(1).softmax(-1).min(1).values
+        assert float(share.mean()) == pytest.approx(0.3, abs=0.02)
+        assert float(share.std()) == pytest.approx((0.3 * 0.7 / 200) ** 0.5, rel=0.3)
 
 
 def test_held_out_values_do_not_reach_the_weights():

@@ -394,6 +394,26 @@ class TestAtomicPath:
             temporary.write_text("new")
         assert (tmp_path / "t.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
+    def test_so_has_one_whose_writer_put_a_file_of_its_own_there(self, tmp_path):
+        (tmp_path / "plain").touch()
+        with atomic_path(tmp_path / "t.csv") as temporary:
+            other = tmp_path / "other"
+            other.touch(mode=0o600)
+            other.replace(temporary)
+        assert (tmp_path / "t.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    def test_errors_name_the_users_path(self, tmp_path):
+        def write(path):
+            with atomic_path(path) as temporary:
+                temporary.write_text("new")
+
+        (tmp_path / "folder").mkdir()
+        for name, error in (("no/t.csv", FileNotFoundError), ("folder", IsADirectoryError)):
+            with pytest.raises(error) as told:
+                write(tmp_path / name)
+            assert told.value.filename == str(tmp_path / name)
+        assert [file.name for file in tmp_path.iterdir()] == ["folder"]
+
     def test_a_link_stays_a_link(self, tmp_path):
         (tmp_path / "real.csv").write_text("old")
         (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")

@@ -153,6 +153,12 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     ) -> list[Any]:
         """Multiple imputation: ``n`` completed tables, each a draw from p(x_mis | x_obs, m).
 
+        The deep imputers draw from the fitted model, as if its weights were known. What is
+        uncertain of these is left out, so means and slopes differ too little between the tables and
+        intervals by Rubin's rules are too narrow, the more so the fewer rows there are. Members
+        trained with ``bootstrap=True``, as many as draws, put it in. The draws of `MICEImputer`
+        and `MeanImputer` have their parameters drawn too.
+
         Parameters
         ----------
         X : table

@@ -7,9 +7,9 @@ a file and read back without running anything the file says.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from sklearn.linear_model import BayesianRidge
 
 from psmvae.imputers import checks
 from psmvae.imputers.forest import Trees, TreesRegressor
+from psmvae.imputers.ridge import Ridge
 
 Floats = NDArray[np.float64]
 
@@ -31,81 +32,10 @@ class Step(Protocol):
         """The best guess."""
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """One that could have been."""
+        """One column that could have been."""
 
-
-class Ridge(NamedTuple):
-    """Bayesian ridge regression: y ~ N(intercept + xᵀcoef, noise + (x − center)ᵀ Σ (x − center)).
-
-    Attributes
-    ----------
-    coef : ndarray of shape (column,)
-        Posterior mean of the coefficients.
-    intercept : float
-        Of the mean.
-    center : ndarray of shape (column,)
-        Mean of the training rows.
-    sigma : ndarray of shape (column · (column + 1) / 2,)
-        Posterior covariance of the coefficients, the lower triangle row by row.
-    noise : float
-        Variance of y about its mean.
-    """
-
-    coef: Floats
-    intercept: np.float64
-    center: Floats
-    sigma: Floats
-    noise: np.float64
-
-    @classmethod
-    def of(cls, fitted: Any, at: NDArray[np.intp], n: int) -> Self:
-        """What a fitted BayesianRidge of scikit-learn found, its columns put ``at`` among ``n``."""
-        coef, center, sigma = np.zeros(n), np.zeros(n), np.zeros((n, n))
-        coef[at], center[at] = fitted.coef_, fitted.X_offset_
-        sigma[np.ix_(at, at)] = fitted.sigma_
-        return cls(
-            coef,
-            np.float64(fitted.intercept_),
-            center,
-            sigma[np.tril_indices(n)],
-            np.float64(1 / fitted.alpha_),
-        )
-
-    def predict(self, x: Floats) -> Floats:
-        """Mean of the posterior predictive distribution of each row."""
-        mean: Floats = x @ self.coef + self.intercept
-        return mean
-
-    def deviation(self, x: Floats) -> Floats:
-        """Standard deviation of the posterior predictive distribution of each row."""
-        n = len(self.coef)
-        sigma = np.zeros((n, n))
-        sigma[np.tril_indices(n)] = self.sigma
-        sigma += np.tril(sigma, -1).T
-        away = x - self.center
-        # rounding must not make a variance negative
-        uncertain = np.maximum(((away @ sigma) * away).sum(1), 0.0)
-        deviation: Floats = np.sqrt(uncertain + self.noise)
-        return deviation
-
-    def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """One draw from the posterior predictive distribution of each row."""
-        return rng.normal(self.predict(x), self.deviation(x))
-
-    @staticmethod
-    def pack(regressions: Sequence[Ridge]) -> dict[str, NDArray[Any]]:
-        """Regressions on equally many columns side by side; `unpack` takes them apart."""
-        return {name: np.stack([getattr(r, name) for r in regressions]) for name in Ridge._fields}
-
-    @classmethod
-    def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
-        """The regressions that were packed, as views; ValueError where they are none."""
-        n = n_features
-        sizes = [(n,), (), (n,), (n * (n + 1) // 2,), ()]
-        for name, size in zip(cls._fields, sizes, strict=True):
-            if arrays[name].shape[1:] != size:
-                raise ValueError(f"{name} has shape {arrays[name].shape}.")
-        return [cls(*parts) for parts in zip(*(arrays[f] for f in cls._fields), strict=True)]
+    def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
+        """Cells that could have been, each by itself."""
 
 
 STEPS: dict[str, Any] = {"ridge": Ridge, "trees": Trees}
@@ -217,14 +147,15 @@ class Chain:
         converged = _fit_quietly(imputer, x[:, used])
         fill[used] = imputer.initial_imputer_.statistics_
         sequence = imputer.imputation_sequence_
-        n_others = int(used.sum()) - 1
+        n_others, n_seen = int(used.sum()) - 1, (~np.isnan(x[:, used])).sum(0)
         steps: list[Step] = []
         for step in sequence:
             neighbours = np.asarray(step.neighbor_feat_idx)
             at = neighbours - (neighbours > step.feat_idx)
             found = step.estimator
             ridge = estimator == "ridge"
-            steps.append(Ridge.of(found, at, n_others) if ridge else found.trees_.moved(at))
+            n_rows = int(n_seen[step.feat_idx])
+            steps.append(Ridge.of(found, at, n_others, n_rows) if ridge else found.trees_.moved(at))
         column = np.array([step.feat_idx for step in sequence], dtype=np.int64)
         return cls(
             estimator, fill, column, tuple(steps), imputer.n_iter_, None if sample else converged
@@ -247,24 +178,31 @@ class Chain:
             Observed cells as they were. A column that had nothing observed in the fit comes back
             as it is.
         """
-        return self._filled(x, None)
+        return self._filled(x, lambda step, others: step.predict(others))
+
+    def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
+        """As `transform`, but every step draws each cell by itself, as scikit-learn does.
+
+        Each cell is as uncertain as it should be; means over many cells are not, see `draw`.
+        """
+        return self._filled(x, lambda step, others: step.draw_cells(others, rng))
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
         """One multiple imputation: as `transform`, but every step draws.
 
-        Ridge regression draws each cell from its posterior predictive distribution. Fit with
-        ``sample=True`` for this: means filled in while fitting make columns look more alike than
-        they are. Draws of one chain share its coefficients; those of chains with seeds of their own
-        differ in them too.
+        Ridge regression draws its noise, its coefficients and then the cells, anew at every step:
+        all cells of a column share a line that could have been. Fit with ``sample=True`` for this:
+        means filled in while fitting make columns look more alike than they are. Draws of one chain
+        share what the fit filled in; those of chains with seeds of their own differ in that too.
 
         Trees give no distribution: for each cell, the prediction of one tree is drawn. A fully
         grown tree predicts what was observed in one row like this one, so this is much like drawing
         a donor from the leaves, as the method "rf" of R's mice does. It is approximate, and too
         narrow where the trees agree.
         """
-        return self._filled(x, rng)
+        return self._filled(x, lambda step, others: step.draw(others, rng))
 
-    def _filled(self, x: Floats, rng: np.random.Generator | None) -> Floats:
+    def _filled(self, x: Floats, answer: Callable[[Step, Floats], Floats]) -> Floats:
         filled = np.array(x, dtype=np.float64)
         if filled.ndim != 2 or filled.shape[1] != len(self.fill):
             raise ValueError(
@@ -280,8 +218,7 @@ class Chain:
         for column, step in zip(self.column, self.steps, strict=True):
             at = np.flatnonzero(missing[:, column])
             if at.size:
-                others = np.delete(now[at], column, axis=1)
-                now[at, column] = step.predict(others) if rng is None else step.draw(others, rng)
+                now[at, column] = answer(step, np.delete(now[at], column, axis=1))
         filled[np.ix_(rows, used)] = now
         return filled
 

@@ -78,7 +78,9 @@ class MeanImputer(MatrixImputer):
     """Fill in the mean of each column, the most frequent level of a column with levels.
 
     The yardstick every method must beat. `sample` draws from each column's own distribution, taken
-    to be Normal (for levels: their shares), whatever else is known of a row.
+    to be Normal (for levels: their shares), whatever else is known of a row. It draws the mean and
+    variance (the shares) from their posterior first, so that draws are proper multiple imputations
+    where cells are missing completely at random and columns have nothing to do with one another.
 
     Parameters
     ----------
@@ -105,6 +107,7 @@ class MeanImputer(MatrixImputer):
         values = self._open(encoded)
         self.mean_ = np.nanmean(values, axis=0)
         self.deviation_ = np.nanstd(values, axis=0)
+        self.count_ = (~np.isnan(values)).sum(0).astype(np.float64)
         return False
 
     def _points(self, x: Floats, m: Bools) -> Floats:
@@ -113,24 +116,32 @@ class MeanImputer(MatrixImputer):
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         del m
-        rng, matrix = np.random.default_rng(seed), self.matrix_
-        shape = (len(x) * n, len(self.mean_))
-        drawn = rng.normal(size=shape) * self.deviation_ + self.mean_
-        # the largest of log share + Gumbel noise is a draw of a level
-        share = np.clip(self.mean_ * matrix.scale + matrix.center, 1e-300, 1.0)
-        levels = (np.log(share) + rng.gumbel(size=shape) - matrix.center) / matrix.scale
-        closed = matrix.close(np.where(matrix.is_indicator, levels, drawn))
-        return closed.reshape(len(x), n, -1)
+        rng, matrix, count = np.random.default_rng(seed), self.matrix_, self.count_
+        freedom = np.maximum(count - 1, 1.0)
+        drawn = np.empty((len(x), n, x.shape[1]))
+        for k in range(n):
+            shape = (len(x), len(count))
+            deviation = self.deviation_ * np.sqrt(count / rng.chisquare(freedom))
+            mean = self.mean_ + deviation / np.sqrt(count) * rng.normal(size=len(count))
+            numbers = mean + deviation * rng.normal(size=shape)
+            # shares by the Bayesian bootstrap, Dirichlet with the levels' counts; the largest of
+            # log share + Gumbel noise is a draw of a level
+            seen = np.clip((self.mean_ * matrix.scale + matrix.center) * count, 0.0, None)
+            share = np.clip(rng.standard_gamma(seen), 1e-300, None)
+            levels = (np.log(share) + rng.gumbel(size=shape) - matrix.center) / matrix.scale
+            drawn[:, k] = matrix.close(np.where(matrix.is_indicator, levels, numbers))
+        return drawn
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
-        return {**arrays, "mean": self.mean_, "deviation": self.deviation_}, plain
+        own = {"mean": self.mean_, "deviation": self.deviation_, "count": self.count_}
+        return {**arrays, **own}, plain
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         super()._set_state(arrays, plain)
-        for name in ("mean", "deviation"):
+        for name in ("mean", "deviation", "count"):
             checks.shape(name, arrays[name], self.matrix_.center.shape)
-        self.mean_, self.deviation_ = arrays["mean"].numpy(), arrays["deviation"].numpy()
+            setattr(self, f"{name}_", arrays[name].numpy())
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -222,14 +233,23 @@ class MICEImputer(ChainImputer):
     Parameters
     ----------
     sample_posterior : bool, default=False
-        Draw from the posterior predictive distribution while fitting and filling in, instead of
-        its mean: `transform` then gives one draw, and `sample` true multiple imputations.
+        Draw from the posterior predictive distribution while fitting, instead of filling in its
+        mean: what `sample` needs. `transform` then gives one draw, each cell by itself, as
+        scikit-learn's does.
     n_chains : int, default=5
         Chains fitted with ``sample_posterior=True``; draw k of `sample` comes from chain k,
         beginning again after the last.
     **parameters
         Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, unseen,
         random_state).
+
+    Notes
+    -----
+    `sample` draws the noise, the coefficients and then the cells of every step: multiple imputation
+    by normal linear regressions, as the method "norm" of R's mice, for Rubin's rules. Where one
+    column has holes it is proper. Where several have many, draws are somewhat too alike: each step
+    keeps to what scikit-learn filled in while fitting. With ``sample_posterior=False`` these are
+    means, and relations between such columns come out too strong.
 
     Examples
     --------
@@ -274,8 +294,8 @@ class MICEImputer(ChainImputer):
 
     def _points(self, x: Floats, m: Bools) -> Floats:
         if self.sample_posterior:
-            drawn: Floats = self._draws(x, m, 1, self._seed(1))[:, 0]
-            return drawn
+            rng = np.random.default_rng(self._seed(1))
+            return self.matrix_.close(self.chains_[0].draw_cells(self._opened(x, m), rng))
         return super()._points(x, m)
 
 
@@ -286,7 +306,9 @@ class MissForestImputer(ChainImputer):
     scikit-learn's `IterativeImputer` over `ExtraTreesRegressor`. Assumes that cells are missing at
     random. Levels are predicted through an indicator each, which for trees is predicting classes:
     the variance of an indicator is half its Gini impurity. `sample` lets one tree drawn at random
-    speak for each cell, an approximate draw that is too narrow where trees agree.
+    speak for each cell: no proper multiple imputation. Cells are drawn one by one from one fit, so
+    what is uncertain of the forest averages out over them, and where trees agree draws are too
+    narrow; intervals by Rubin's rules cover too little.
 
     Parameters
     ----------

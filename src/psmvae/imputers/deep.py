@@ -40,6 +40,11 @@ class DeepImputer(Imputer):
     ----------
     n_members : int, default=1
         Members trained side by side and combined: imputations are averaged, draws are dealt out.
+    bootstrap : bool, default=False
+        Train each member on rows drawn with replacement. Members then differ by what the table
+        leaves uncertain of the model, and so do the draws of `sample` that are dealt out to them:
+        best with as many members as draws. Intervals by Rubin's rules then err on the wide side
+        rather than the narrow one. Single imputations are better without.
     kinds : mapping of str to str, optional
         The kind of a column where the inferred one is not wanted: "real", "positive" (log-normal),
         "integer", "count" (negative binomial), "binary", "ordinal" (cumulative logits) or
@@ -94,6 +99,7 @@ class DeepImputer(Imputer):
     """
 
     n_members: int = 1
+    bootstrap: bool = False
     kinds: Mapping[str, str] | None = None
     unseen: Literal["error", "missing"] = "error"
     network: Network | Literal["auto"] = "auto"
@@ -142,7 +148,8 @@ class DeepImputer(Imputer):
         checks.number("learning_rate", self.learning_rate, 0.0, open_low=True, words=("auto",))
         if self.max_time is not None:
             checks.number("max_time", self.max_time, 0.0, open_low=True)
-        checks.yes_or_no("verbose", self.verbose)
+        for name in ("bootstrap", "verbose"):
+            checks.yes_or_no(name, getattr(self, name))
 
     def _check_network(self) -> None:
         if not isinstance(self.network, Network) and self.network != "auto":
@@ -179,6 +186,7 @@ class DeepImputer(Imputer):
             max_time=None if self.max_time is None else float(self.max_time),
             linear_rows=pace.linear_rows,
             linear_steps=pace.linear_steps,
+            bootstrap=bool(self.bootstrap),
         )
 
     @by_blas()

@@ -106,6 +106,10 @@ class Trees:
         """What one tree, drawn for each row, predicts."""
         return self.value[self._leaves(x, np.arange(len(x)), rng.choice(self.root, len(x)))]
 
+    def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
+        """The same: a tree is drawn for each row by itself."""
+        return self.draw(x, rng)
+
     def moved(self, at: NDArray[np.intp]) -> Trees:
         """The same trees, their columns put ``at`` other places."""
         return replace(self, feature=at[self.feature].astype(self.feature.dtype))

@@ -51,8 +51,9 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         where the mask is ignored.
     **parameters
         Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
-        weight_observed) and `DeepImputer` (n_members, kinds, unseen, network, hide, max_epochs,
-        batch_size, learning_rate, held_out, patience, max_time, device, random_state, verbose).
+        weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, unseen, network, hide,
+        max_epochs, batch_size, learning_rate, held_out, patience, max_time, device, random_state,
+        verbose).
 
     Attributes
     ----------

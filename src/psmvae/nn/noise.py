@@ -47,6 +47,10 @@ class Noise:
         """A permutation of 0 … n − 1 for each member, ``(member, n)``."""
         return torch.argsort(self.uniform(n_members, n), dim=1)
 
+    def picks(self, n_members: int, n: int) -> Tensor:
+        """As many of 0 … n − 1 for each member, with replacement, ``(member, n)``."""
+        return torch.randint(n, (n_members, n), generator=self.generator, device=self.device)
+
     def keep(self, shape: Sequence[int], share: float) -> Tensor:
         """True with probability ``share``."""
         return self.uniform(*shape) < share

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +110,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Give a temporary file beside `path` that takes its name when the block ends well.
 
     If the block raises, also by an interrupt, the temporary file is removed and what was at
-    `path` stays. A link at `path` is followed, so that it stays a link.
+    `path` stays. A link at `path` is followed, so that it stays a link. A file that was there keeps
+    its permissions; a new one has those of the umask. Errors name `path`, not the temporary file.
 
     Examples
     --------
@@ -123,16 +125,32 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path).resolve()
     # shortened so that the name stays inside the file system's limit
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    # opened by hand: unlike the tempfile module this leaves the permissions to the umask
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    with _told_of(path):
+        # opened by hand: unlike the tempfile module this leaves the permissions to the umask
+        file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        mode = stat.S_IMODE(os.fstat(file).st_mode)
+        os.close(file)
     try:
         yield temporary
-        if target.exists():
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
+        with _told_of(path):
+            if target.exists():
+                shutil.copymode(target, temporary)
+            else:
+                # who wrote it may have put a file of its own there
+                temporary.chmod(mode)
+            temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _told_of(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise errors of the file system as of `path`, the name that a user knows."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _same_file(one: Path, other: Path) -> bool:

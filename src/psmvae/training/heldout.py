@@ -23,9 +23,23 @@ class Table:
     ``x`` is ``(1, row, column)`` where members learn from one table and ``(member, row, column)``
     where each has its own. ``m`` ``(member, row, column)`` is 1 on observed cells that are not held
     out for that member; ``known`` is 0 on held-out cells.
+
+    With ``bootstrap`` each member has rows drawn with replacement; ``picks`` ``(member, row)`` says
+    which. Cells are held out before that: in all copies of a row or in none.
     """
 
-    def __init__(self, x: Tensor, m: Tensor, n_members: int, held_out: float, noise: Noise) -> None:
+    picks: Tensor | None = None
+
+    def __init__(
+        self,
+        x: Tensor,
+        m: Tensor,
+        n_members: int,
+        held_out: float,
+        noise: Noise,
+        *,
+        bootstrap: bool = False,
+    ) -> None:
         seen = m.expand(n_members, -1, -1)
         held = noise.keep(seen.shape, held_out) & (seen > 0) if held_out > 0 else seen < 0
         # a column must keep an observed value to learn from
@@ -36,6 +50,13 @@ class Table:
         self.m = seen * ~held
         self.known = (~held).to(m.dtype)
         self.held = held
+        if bootstrap:
+            picks = noise.picks(n_members, seen.shape[1])
+            # a member whose rows leave a column without a value has the table itself
+            lost = (picked(self.m, picks).sum(1) == 0).any(1, keepdim=True)
+            self.picks = picks.where(~lost, torch.arange(seen.shape[1], device=picks.device))
+            for name in ("x", "m", "known", "held"):
+                setattr(self, name, picked(getattr(self, name), self.picks))
 
     @property
     def n_rows(self) -> int:
@@ -57,6 +78,13 @@ class Table:
         """Rows of every member with all they may see."""
         m = self.m[:, rows]
         return Batch(self.x[:, rows].expand(m.shape), m, m, self.known[:, rows])
+
+
+def picked(values: Tensor, picks: Tensor) -> Tensor:
+    """``values[e, picks[e, i]]``, ``(member, row, column)``; members may share their values."""
+    if values.ndim == 2 or values.shape[0] == 1:
+        return values.reshape(values.shape[-2:])[picks]
+    return values.gather(1, picks.unsqueeze(-1).expand(-1, -1, values.shape[-1]))
 
 
 @torch.no_grad()

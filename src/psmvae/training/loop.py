@@ -16,7 +16,7 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
 from psmvae.training.compiled import Compiled, Loss
-from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, held_out_error
+from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, held_out_error, picked
 from psmvae.training.recipe import Recipe
 from psmvae.training.settings import Training
 from psmvae.training.step import Stepper
@@ -128,7 +128,9 @@ def train(
         # what looks at the first rows only must not depend on how the table is sorted
         order = noise.shuffles(1, n_rows)[0]
         x, m = x.index_select(-2, order), m.index_select(-2, order)
-    table = Table(x, m, n_members, settings.held_out, noise)
+    table = Table(x, m, n_members, settings.held_out, noise, bootstrap=settings.bootstrap)
+    if table.picks is not None:
+        m = picked(m, table.picks)
     measures = bool(table.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
     recipe.start(table, m, noise)
     weights = Weights(recipe.model, settings.average)

@@ -20,7 +20,8 @@ class Training:
     the decay of the running mean of the weights that is kept (0: the weights themselves).
     ``objective`` is the bound that is raised, with ``n_draws`` draws of z a row. ``max_time`` is
     how many seconds the steps may take. ``linear_rows`` and ``linear_steps`` are the rows and steps
-    of the factor analysis that gives first weights.
+    of the factor analysis that gives first weights. ``bootstrap`` gives each member rows drawn with
+    replacement.
     """
 
     max_epochs: int
@@ -37,3 +38,4 @@ class Training:
     max_time: float | None = None
     linear_rows: int = LINEAR_ROWS
     linear_steps: int = LINEAR_STEPS
+    bootstrap: bool = False
