@@ -189,7 +189,7 @@ def test_the_page_is_written_and_written_again(made, psmvae, refused, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "rmse30"], "unknown experiment 'rmse30'; known are rmse20, rmse80, grid"),
+        (["run", "rmse30"], "unknown experiment 'rmse30'; known are rmse20, rmse80, printed20"),
         (["run", "rmse20", "--quick", "--methods", "median"], "unknown method 'median'"),
         (["run", "rmse20", "--quick", "--seeds", "4-0"], "--seeds must be of the form 0-4"),
         (["run", "rmse20", "--quick", "--datasets", "iris"], "unknown data set 'iris'"),

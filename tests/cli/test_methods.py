@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from psmvae import MICEImputer
+from psmvae import MICEImputer, load
 from psmvae.table.io import read_table
 
 DEEP = ["psmvae", "vae", "gmvae", "dlgm", "miwae", "not-miwae", "gain"]
@@ -62,6 +62,19 @@ def test_max_time_and_a_self_masked_column_reach_not_miwae(psmvae, table, tmp_pa
     assert "integrate='draw'" in facts["mask_model"]
 
 
+def test_a_sign_and_bootstrapped_members_reach_the_model(psmvae, refused, table, tmp_path):
+    output = tmp_path / "m.safetensors"
+    options = ["--self-masked", "income", "--sign", "high", "--members", 2, "--bootstrap"]
+    result = psmvae("fit", table, "-o", output, *options, *SHORT, *CPU)
+    assert result.code == 0, result.err
+    facts = json.loads(psmvae("info", output, "--json").out)
+    assert "sign='high'" in facts["mask_model"]
+    loaded = load(output)
+    assert (loaded.n_members, loaded.bootstrap) == (2, True)
+    alone = refused(2, "fit", table, "-o", tmp_path / "n.safetensors", "--sign", "low")
+    assert "--self-masked" in alone
+
+
 @pytest.mark.parametrize(
     ("method", "option"),
     [
@@ -75,6 +88,8 @@ def test_max_time_and_a_self_masked_column_reach_not_miwae(psmvae, table, tmp_pa
         ("mean", ["--epochs", 2]),
         ("mean", ["--max-time", 2]),
         ("mice", ["--members", 2]),
+        ("missforest", ["--bootstrap"]),
+        ("not-miwae", ["--sign", "high", "--self-masked", "income"]),
     ],
 )
 def test_an_option_the_method_does_not_have_is_named(refused, table, tmp_path, method, option):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psmvae._version import __version__
+from psmvae.cli import arguments as a
 from psmvae.cli import options as o
 from psmvae.cli.benchmark import benchmark
 from psmvae.cli.expand import expanded
@@ -112,7 +113,7 @@ def impute(
             "leading column 'imputation', or one file each if the output's name contains {i}.",
         ),
     ] = None,
-    quiet: o.Quiet = False,
+    quiet: a.Quiet = False,
 ) -> None:
     """Fill the missing cells of a table; observed cells stay as they are.
 
@@ -126,7 +127,7 @@ def impute(
 
 @app.command()
 @expanded
-def fit(files: o.Files, model: o.ModelOptions, run: o.RunOptions, quiet: o.Quiet = False) -> None:
+def fit(files: o.Files, model: o.ModelOptions, run: o.RunOptions, quiet: a.Quiet = False) -> None:
     """Fit a model to a table and write it to a .safetensors file.
 
     psmvae fit patients.parquet -o model.safetensors
@@ -144,7 +145,7 @@ def sets(
     source: o.ModelFiles,
     model: o.ModelOptions,
     run: o.RunOptions,
-    quiet: o.Quiet = False,
+    quiet: a.Quiet = False,
 ) -> None:
     """Write the missingness pattern set of each row, with the probability of every set.
 
@@ -174,7 +175,7 @@ def info(
 
 @app.command()
 @expanded
-def simulate(files: o.Files, options: SimulateOptions, quiet: o.Quiet = False) -> None:
+def simulate(files: o.Files, options: SimulateOptions, quiet: a.Quiet = False) -> None:
     """Put holes into a table by a known mechanism, to see how well they are filled.
 
     psmvae simulate patients.csv -o holes.csv --mechanism mnar-self --columns income --rate 0.2
@@ -193,12 +194,12 @@ def demo(
             help="Folder; an earlier demo's files there are overwritten.",
         ),
     ] = Path("demo"),
-    seed: o.Seed = 0,
+    seed: a.Seed = 0,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few epochs on few patients: worse, in seconds.")
     ] = False,
-    device: o.Device = "auto",
-    quiet: o.Quiet = False,
+    device: a.Device = "auto",
+    quiet: a.Quiet = False,
 ) -> None:
     """Impute a simulated trial whose truth is known and show how well that went.
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psmvae.cli import results as r
+from psmvae.cli.arguments import Device, Force, Quiet
 from psmvae.cli.expand import expanded
-from psmvae.cli.options import Device, Force, Quiet
 from psmvae.cli.running import Running
 from psmvae.cli.terminal import Terminal, UsageError
 

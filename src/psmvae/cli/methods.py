@@ -47,8 +47,10 @@ _CLASSES = {
 _PARAMETERS = {
     "--mask-model": "mask_model",
     "--self-masked": "mask_model",
+    "--sign": "mask_model",
     "--sets": "n_sets",
     "--members": "n_members",
+    "--bootstrap": "bootstrap",
     "--epochs": "max_epochs",
     "--max-time": "max_time",
     "--kind": "kinds",
@@ -104,8 +106,8 @@ def check_has_sets(method: Method, *, where: str) -> None:
 
 
 def _takes(method: Method, option: str) -> bool:
-    # not-MIWAE has a mask model too, but other ones than --mask-model names
-    if option == "--mask-model":
+    # not-MIWAE has a mask model too, but other ones than --mask-model names, and without a sign
+    if option in ("--mask-model", "--sign"):
         return method is Method.PSMVAE
     return has_parameter(method, _PARAMETERS[option])
 

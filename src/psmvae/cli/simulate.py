@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from psmvae.cli.options import Seed
+from psmvae.cli.arguments import Seed
 from psmvae.cli.terminal import UsageError
 
 if TYPE_CHECKING:
