@@ -23,6 +23,14 @@ _HEAD = 1 << 16
 _BATCH = 1 << 16
 # 007 is a name and not the number seven
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
+# What to do about a file with another separator than its name promises.
+_REMEDY = {
+    "\t": "name it .tsv",
+    ",": "name it .csv",
+    ";": "write it with ',' between cells and '.' in numbers: in Python, "
+    "pandas.read_csv(path, sep=';', decimal=',').to_csv(new_path, index=False)",
+    "|": "write it with ',' between cells",
+}
 
 
 def parse_text(path: Path, separator: str, na: Sequence[str], as_is: Sequence[str] = ()) -> Any:
@@ -212,7 +220,7 @@ def _header(path: Path, separator: str) -> list[str]:
         if len(names) == 1 and other != separator and other in names[0]:
             message = (
                 f"{path}: only one column, named {names[0]!r}; the file seems to be separated by "
-                f"{other!r} where its extension says {separator!r}"
+                f"{other!r} where its extension says {separator!r}; {_REMEDY[other]}"
             )
             raise TableError(message)
     return names
