@@ -140,7 +140,11 @@ def _new_figure(width: float, height: float) -> Figure:
 def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
     axis = experiment.axis or ""
     panels = _panels(good, axis)
-    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    found_names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    labels = [label_of(method) for method in experiment.methods]
+    # a method has its colour also where another has no records yet
+    known = labels if set(labels) & set(found_names) else []
+    names = list(dict.fromkeys([*known, *found_names]))
     n_columns = min(len(panels), 2)
     n_rows = -(-len(panels) // n_columns)
     figure = _new_figure(5.4 * n_columns + 0.6, 3.5 * n_rows + 0.6)
