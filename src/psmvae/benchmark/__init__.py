@@ -4,7 +4,7 @@ Examples
 --------
 >>> from psmvae.benchmark import EXPERIMENTS, METHODS
 >>> list(EXPERIMENTS)[:3]
-['rmse20', 'rmse80', 'grid']
+['rmse20', 'rmse80', 'printed20']
 >>> METHODS["psmvae-b"].label
 'PSMVAE(b) K=1'
 """
