@@ -42,6 +42,7 @@ def graphs(monkeypatch):
     "make",
     [
         lambda **k: PSMVAEImputer(**k),
+        lambda **k: PSMVAEImputer(bootstrap=True, **k),
         lambda **k: PSMVAEImputer("self", **k),
         lambda **k: PSMVAEImputer.paper("b", **k),
         lambda **k: PSMVAEImputer.paper("a", **k),
@@ -52,7 +53,19 @@ def graphs(monkeypatch):
         lambda **k: psmvae.DLGMImputer(**k),
         lambda **k: psmvae.GAINImputer(**k),
     ],
-    ids=["default", "self", "b", "a", "miwae", "student", "not-miwae", "gmvae", "dlgm", "gain"],
+    ids=[
+        "default",
+        "bootstrap",
+        "self",
+        "b",
+        "a",
+        "miwae",
+        "student",
+        "not-miwae",
+        "gmvae",
+        "dlgm",
+        "gain",
+    ],
 )
 def test_a_captured_fit_is_the_same_fit(make, n_members, graphs, monkeypatch):
     x = table()
