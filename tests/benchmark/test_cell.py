@@ -73,6 +73,7 @@ def test_equal_cells_are_one_in_a_set():
         ("seed", -1, "seed must be a whole number from 0, got -1"),
         ("seed", True, "seed must be"),
         ("measure", "speed", "measure must be one of impute, sets"),
+        ("masks", "mine", "masks must be one of own, paper, got 'mine'"),
         ("n_rows", 0, "n_rows must be a whole number from 1 or None, got 0"),
         ("epochs", 2.5, "epochs must be"),
         ("settings", ("pi",), "settings must be pairs"),

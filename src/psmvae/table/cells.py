@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Family = Literal["number", "bool", "string", "nothing"]
 Storage = Literal["integer", "float", "boolean", "string", "decimal", "category", "object", "null"]
 
+# Beyond this every float64 is a whole number, and not every whole number is a float64.
+MAX_WHOLE = 2.0**53
 _TEMPORAL = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
 _PLAIN = "numbers, strings or bools,"
 

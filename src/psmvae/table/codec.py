@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from psmvae.table.cells import Cells, New, as_numpy, holds
+from psmvae.table.cells import MAX_WHOLE, Cells, New, as_numpy, holds
 from psmvae.table.doubts import doubt, strays
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frames import Frame, open_table, quoted
-from psmvae.table.schema import (
-    MAX_WHOLE,
-    Schema,
-    check_domain,
-    check_finite,
-    check_kinds,
-    make_column,
-)
+from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
 from psmvae.table.words import either, option
 
 if TYPE_CHECKING:

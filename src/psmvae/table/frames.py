@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from psmvae.table.cells import (
+    MAX_WHOLE,
     Cells,
     New,
     Storage,
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-
-# beyond this not every whole number is a float64
-_MAX_WHOLE = 2**53
 
 
 class Frame(Protocol):
@@ -190,7 +187,7 @@ def _numbers_with_gaps(array: NDArray[Any]) -> NDArray[Any]:
     plain = {int, float, NoneType, np.float64, np.int64}
     if not set(map(type, cells)) <= plain:
         return array
-    large = any(isinstance(cell, int | np.int64) and abs(int(cell)) > _MAX_WHOLE for cell in cells)
+    large = any(isinstance(cell, int | np.int64) and abs(int(cell)) > MAX_WHOLE for cell in cells)
     return array if large else array.astype(np.float64)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae.table.cells import MAX_WHOLE
 from psmvae.table.doubts import almost_numbers, strays
 from psmvae.table.frames import quoted
 from psmvae.table.words import either, option
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from psmvae.table.cells import Cells
 
 MAX_LEVELS = 1000
-# beyond this every float64 is a whole number, which then says nothing about the column
-MAX_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
