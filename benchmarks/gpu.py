@@ -111,7 +111,7 @@ def step_of(
     imputer, x, m = prepared(holes, n_members)
     recipe = imputer._recipe(imputer._training(len(holes)))  # noqa: SLF001
     noise = Noise(0, "cuda")
-    table, weights = Table(x, m, n_members, 0.0, noise), Weights(imputer.model_, 0.0)
+    table, weights = Table(x, m, n_members, 0.0, noise), Weights(imputer.model_.parameters(), 0.0)
     adam = torch.optim.Adam([weights.now], lr=1e-3, fused=True, capturable=True)
 
     loss_of = Compiled(recipe.loss, weights.parameters) if compiled else recipe.loss

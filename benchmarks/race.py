@@ -16,8 +16,8 @@ Per table and seed:
   fit knows the imputations of its own table already: one who keeps them needs no transform, so both
   are told apart.)
 - `PSMVAEImputer` with its defaults, and `max_time` such that fit and transform together take as
-  long as MissForest. What transform takes is estimated beforehand, which is not counted: a network
-  of the same size, trained for an epoch on few rows, imputes few rows.
+  long as MissForest. What transform takes is estimated beforehand, which is not counted: networks
+  of the same size, trained for an epoch on few rows, impute few rows.
 - with ``--full``, `PSMVAEImputer` with its defaults and all the time it wants.
 
 "of its time" is seconds of fit and transform over MissForest's. Run with
@@ -42,7 +42,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from breast import DISCRETE_BELOW, machine
 from psmvae import MeanImputer, MissForestImputer, PSMVAEImputer
-from psmvae.imputers.sizing import network_for
+from psmvae.imputers.sizing import HURRIED_FIRST
 from psmvae.simulate import mcar
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float
     n_rows, few = len(incomplete), incomplete[:PROBE_IMPUTE]
     more: dict[str, Any] = {} if draws is None else {"n_draws": draws}
     imputer = PSMVAEImputer(
-        network=network_for(n_rows, incomplete.shape[1]),
+        network=HURRIED_FIRST.network,
+        regression=HURRIED_FIRST.regression,
         max_epochs=1,
         device="cpu",
         random_state=seed,

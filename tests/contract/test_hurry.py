@@ -6,7 +6,7 @@ import torch
 
 import psmvae
 from psmvae import GAINImputer, MIWAEImputer, Network, PSMVAEImputer
-from psmvae.imputers.sizing import HURRIED, USUAL, pace
+from psmvae.imputers.sizing import HURRIED, HURRIED_FIRST, USUAL, pace
 from psmvae.imputers.together import fit_together
 
 
@@ -41,11 +41,34 @@ def trained(imputer):
 def test_little_time_is_spent_on_what_learns_fastest():
     hurried = PSMVAEImputer(max_time=0.5, device="cpu", random_state=0).fit(table())
     assert hurried.in_a_hurry_
-    assert trained(hurried) == (Network(width=128, depth=2), 3e-3, 0.5, 1000)
+    assert trained(hurried) == (Network(width=64, depth=1), 3e-3, 0.5, 1000)
+    assert hurried.model_.settings.regression == HURRIED_FIRST.regression
     assert not np.isnan(hurried.transform(table())).any()
     usual = PSMVAEImputer(max_epochs=1, device="cpu", random_state=0).fit(table())
     assert not usual.in_a_hurry_
     assert trained(usual) == (Network(width=128, depth=2, dropout=0.05), 1e-3, 0.25, 3000)
+
+
+@pytest.mark.parametrize(
+    "without", [{"regression": None}, {"scale": "student"}, {"mask_model": "self"}], ids=str
+)
+def test_where_no_regression_is_wanted_a_larger_network_is_in_a_hurry(without):
+    imputer = PSMVAEImputer(max_time=0.5, device="cpu", random_state=0, **without).fit(table())
+    assert trained(imputer) == (Network(width=128, depth=2), 3e-3, 0.5, 1000)
+    assert imputer.model_.regression is None
+
+
+def test_draws_about_a_regression_are_as_wide_as_its_errors():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-2, 2, 3000)
+    x = np.column_stack([a, a**3, np.tanh(3 * a)]) + 0.05 * rng.normal(size=(3000, 3))
+    holes = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    imputer = PSMVAEImputer(max_time=2, device="cpu", random_state=0).fit(holes)
+    drawn = np.stack(imputer.sample(holes[:500], n=20))
+    missing = np.isnan(holes[:500])
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    inside = ((x[:500] >= low) & (x[:500] <= high))[missing]
+    assert 0.8 < inside.mean() < 1.0
 
 
 def test_what_a_user_chose_is_kept_in_a_hurry():
@@ -58,7 +81,7 @@ def test_what_a_user_chose_is_kept_in_a_hurry():
 def test_together_in_a_hurry_and_saved_when_it_is_over(tmp_path):
     made = [PSMVAEImputer(max_time=1, device="cpu", random_state=k) for k in (0, 1)]
     for imputer in fit_together(made, [table(), -table()]):
-        assert trained(imputer) == (Network(width=128, depth=2), 3e-3, 0.5, 1000)
+        assert trained(imputer) == (Network(width=64, depth=1), 3e-3, 0.5, 1000)
     imputer.set_params(max_time=None).save(tmp_path / "m.safetensors")
     assert psmvae.load(tmp_path / "m.safetensors", device="cpu").in_a_hurry_
 

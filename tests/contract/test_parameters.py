@@ -32,6 +32,7 @@ BAD = {
     "kinds": ["real", ["real"], 3, {"x0": "colour"}, {"x9": "real"}, {"x0": 3}, {"x0": None}],
     "unseen": ["ignore", None, 3, True],
     "network": ["big", None, 64, Network],
+    "regression": ["big", True, 64, Network],
     "scale": [*POSITIVE, "nonsense"],
     "beta": POSITIVE,
     "hide": [*SHARE, 1.0],
@@ -94,6 +95,7 @@ ENDS = {
     "n_chains": 1,
     "n_trees": 1,
     "n_jobs": None,
+    "regression": None,
 }
 
 

@@ -51,6 +51,8 @@ SETTINGS = {
     "PSMVAE": [
         {"mask_model": SelfMask(["weight", "arm"], ceiling=False, integrate="draw")},
         {"mask_model": "none", "pi": "rate", "scale": 0.5},
+        {"regression": Network(width=8, residual=False, smooth=True), "n_members": 2},
+        {"regression": None},
         {"mask_model": "self", "n_members": 3, "network": Network(width=8, depth=1)},
         {
             "n_latent": np.int64(3),

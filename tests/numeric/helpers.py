@@ -56,15 +56,18 @@ def make(
     n_members=2,
     missing_rate=0.3,
     seed=0,
+    regression=None,
 ):
     layout = Layout.of(columns)
     settings = [n_members, n_sets, n_latent, network, mask_model(mask), scale]
     rate = torch.full((len(columns),), missing_rate)
     if model == "psmvae":
-        built = PSMVAE(layout, PSMVAESettings(*settings, pi=pi), rate, Noise(seed))
+        built = PSMVAE(
+            layout, PSMVAESettings(*settings, pi=pi, regression=regression), rate, Noise(seed)
+        )
     else:
         built = {"gmvae": GMVAE, "dlgm": DLGM}[model](
-            layout, Settings(*settings), rate, Noise(seed)
+            layout, Settings(*settings, regression=regression), rate, Noise(seed)
         )
     return built.double()
 

@@ -37,7 +37,7 @@ def test_only_some_parameters_ask_for_gradients():
     model = nn.Module()
     model.one = nn.Parameter(torch.ones(2, 3))
     model.two = nn.Parameter(torch.ones(2, 4))
-    weights = Weights(model, decay=0.0)
+    weights = Weights(model.parameters(), decay=0.0)
     with weights.only([model.two]) as columns:
         assert columns.tolist() == [0, 0, 0, 1, 1, 1, 1]
         (model.one.sum() * model.two.sum()).backward()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from psmvae import GMVAEImputer, PSMVAEImputer, VAEImputer
+from psmvae import GMVAEImputer, Network, PSMVAEImputer, VAEImputer
 from psmvae.models.batch import Batch
 
 FAST = {"max_epochs": 3, "random_state": 0}
@@ -42,10 +42,11 @@ def both_ways(imputer, n_draws, enough):
         lambda: PSMVAEImputer(**FAST),
         lambda: PSMVAEImputer(n_members=2, **FAST),
         lambda: PSMVAEImputer.paper("b", **FAST),
+        lambda: PSMVAEImputer(regression=Network(width=8), n_sets=2, **FAST),
         lambda: GMVAEImputer(**FAST),
         lambda: VAEImputer(**FAST),
     ],
-    ids=["default", "members", "paper", "gmvae", "vae"],
+    ids=["default", "members", "paper", "regression", "gmvae", "vae"],
 )
 def test_it_is_importance_sampling_at_no_trust(make, n_draws, enough):
     fast, size, slow, sizes = both_ways(make().fit(table()), n_draws, enough)
@@ -53,9 +54,10 @@ def test_it_is_importance_sampling_at_no_trust(make, n_draws, enough):
     torch.testing.assert_close(size, sizes, atol=1e-2, rtol=1e-3)
 
 
+@pytest.mark.parametrize("regression", [None, Network(width=8)], ids=["of z", "regression"])
 @pytest.mark.parametrize("n_members", [1, 2])
-def test_the_middle_stands_for_all_draws_where_it_does_as_well(n_members):
-    imputer = PSMVAEImputer(n_members=n_members, **FAST).fit(table())
+def test_the_middle_stands_for_all_draws_where_it_does_as_well(n_members, regression):
+    imputer = PSMVAEImputer(n_members=n_members, regression=regression, **FAST).fit(table())
     model = imputer.model_
     model.trust.zero_()
     model.by_middle.fill_(1.0)
@@ -77,9 +79,9 @@ def test_sets_a_row_is_not_in_are_not_decoded():
     seen = []
     original = model.p_x.forward
 
-    def watched(z, noise, *, both, sets=None):
+    def watched(z, noise, *, both, sets=None, shift=None):
         seen.append(sets)
-        return original(z, noise, both=both, sets=sets)
+        return original(z, noise, both=both, sets=sets, shift=shift)
 
     model.p_x.forward = watched
     fast, _, slow, _ = both_ways(imputer, 20, 10.0)

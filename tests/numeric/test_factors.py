@@ -27,7 +27,7 @@ def test_q_z_density_and_kl_are_torch_distributions(network):
         if network is not None:
             model.q_z.linear.loading.normal_(generator=torch.Generator().manual_seed(4))
     rows = batch(2, 4, 4)
-    _, q_z = model.encode(rows)
+    q_z = model.encode(rows).q_z
     epsilon = torch.randn(2, 4, 5, 3, 2, generator=torch.Generator().manual_seed(1)).double()
     z = q_z.at(epsilon)
     log_q, kl = q_z.log_prob_at(epsilon), q_z.kl(model.p_z)

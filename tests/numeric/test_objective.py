@@ -71,7 +71,8 @@ def integrated(p_m, r, e, j, p):
 
 def slow_elbo(model, batch, epsilon, uniform, mask, pi, beta, weight):
     """Table 1 spelled out."""
-    log_q_r, q_z = model.encode(batch)
+    code = model.encode(batch)
+    log_q_r, q_z = code.log_q_r, code.q_z
     z = q_z.at(epsilon)
     p_x_obs, p_x_mis = model.p_x(z, None, both=True)
     features = model.inputs.features(batch.x) * model.inputs.spread(batch.visible)

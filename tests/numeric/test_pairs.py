@@ -25,9 +25,11 @@ def rows(n=7):
 @pytest.mark.parametrize("network", [PLAIN, RESIDUAL], ids=["plain", "residual"])
 @pytest.mark.parametrize("mask", ["latent", "none"])
 @pytest.mark.parametrize("kind", ["psmvae", "gmvae", "dlgm"])
+@pytest.mark.parametrize("regression", [None, PLAIN], ids=["of z", "regression"])
 @torch.no_grad()
-def test_a_pair_is_told_what_its_row_and_set_are_told(kind, mask, network):
-    model = make(mixed_columns(), model=kind, mask=mask, network=network, n_members=1)
+def test_a_pair_is_told_what_its_row_and_set_are_told(kind, mask, network, regression):
+    settings = {"model": kind, "mask": mask, "network": network, "regression": regression}
+    model = make(mixed_columns(), n_members=1, **settings)
     x, m = rows()
     batch = Batch.of(x.unsqueeze(0), m.unsqueeze(0))
     epsilon = torch.randn(1, 1, 6, 1, 2, generator=torch.Generator().manual_seed(1)).double()

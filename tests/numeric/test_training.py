@@ -182,7 +182,7 @@ def members(*gradients):
     module = nn.Module()
     module.weight = nn.Parameter(torch.zeros(3, 4))
     module.other = nn.Parameter(torch.ones(3, 2, 1))
-    weights = Weights(module, 0.9)
+    weights = Weights(module.parameters(), 0.9)
     module.weight.grad = torch.tensor([[g] * 4 for g in gradients])
     return module, weights
 

@@ -73,7 +73,7 @@ class DeepImputer(Imputer):
         Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
         imputers with latent variables start from a shorter factor analysis, and "auto" stands for
         what learns fastest: a `network` of two blocks of 128 without dropout, a `learning_rate` of
-        3e-3, a `hide` of .5.
+        3e-3, a `hide` of .5; a `PSMVAEImputer` learns a `regression` first.
     device : str, default="auto"
         "auto" (CUDA where there is one), "cpu", "cuda" or "cuda:N".
     random_state : int, RandomState or None, default=None
@@ -187,6 +187,8 @@ class DeepImputer(Imputer):
             linear_rows=pace.linear_rows,
             linear_steps=pace.linear_steps,
             bootstrap=bool(self.bootstrap),
+            first_share=pace.first_share,
+            held_rows=pace.held_rows,
         )
 
     @by_blas()

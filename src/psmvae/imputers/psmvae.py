@@ -10,11 +10,13 @@ from torch import Tensor
 
 from psmvae.imputers import checks
 from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
+from psmvae.imputers.sizing import HURRIED_FIRST, Pace
 from psmvae.models.gmvae import Settings
 from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
 from psmvae.nn.latent_classes import count_classes
-from psmvae.nn.mask import MaskModel, NoMask, SelfMask, mask_model
+from psmvae.nn.mask import LatentMask, MaskModel, NoMask, SelfMask, mask_model
+from psmvae.nn.network import Network
 from psmvae.nn.noise import Noise
 from psmvae.table.codec import Encoded
 
@@ -49,6 +51,11 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         Number of pattern sets, the values of r. "auto": as many as the masks of the table bear out
         (by the BIC of latent classes), four at most; one where cells go missing by themselves, and
         where the mask is ignored.
+    regression : Network, "auto" or None, default="auto"
+        A network that says what the observed cells tell of the missing ones directly: the middle of
+        p(x_mis | z, r, x_obs), of which z and r then say how it varies. "auto": none, unless
+        `max_time` leaves a CPU so little time that it pays to learn this first (for most of
+        it; see `max_time`) and the mask does not depend on x. Not with ``scale="student"``.
     **parameters
         Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
         weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, unseen, network, hide,
@@ -88,6 +95,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     pi: float | Literal["rate"] = 0.5
     beta: float = 0.5
     n_sets: int | Literal["auto"] = "auto"
+    regression: Network | Literal["auto"] | None = "auto"
 
     @classmethod
     def paper(cls, model: Literal["a", "b"] = "b", **overrides: Any) -> Self:
@@ -115,6 +123,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
             "scale": 0.5,
             "beta": 1.0,
             "weight_observed": True,
+            "regression": None,
         }
         return cls(**(settings | overrides))
 
@@ -126,6 +135,23 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
                 f"mask_model must be an object and not a class: {self.mask_model.__name__}(...)."
             )
         mask_model(self.mask_model)
+        network = self.regression
+        if not (network is None or isinstance(network, Network) or network == "auto"):
+            raise TypeError(f"regression must be a Network, 'auto' or None, got {network!r}.")
+        if isinstance(network, Network) and self.scale == "student":
+            raise ValueError("regression needs a scale that is a number or 'learned'.")
+
+    @property
+    def _pace(self) -> Pace:
+        return HURRIED_FIRST if self.in_a_hurry_ and self._may_regress else super()._pace
+
+    @property
+    def _may_regress(self) -> bool:
+        """Whether a regression is wanted where it pays."""
+        if self.regression != "auto":
+            return self.regression is not None
+        of_x = not isinstance(mask_model(self.mask_model), LatentMask | NoMask)
+        return self.scale != "student" and not of_x
 
     def _check_sets(self) -> None:
         if isinstance(self.n_sets, str) and self.n_sets != "auto":
@@ -144,7 +170,8 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     def _settings(self, n_rows: int, n_columns: int) -> PSMVAESettings:
         shared = self._shared_settings(n_rows, n_columns)
         n_sets = self.n_sets_ if self.n_sets == "auto" else int(self.n_sets)
-        own = {"n_sets": n_sets, "mask": mask_model(self.mask_model)}
+        regression = self._pace.regression if self.regression == "auto" else self.regression
+        own = {"n_sets": n_sets, "mask": mask_model(self.mask_model), "regression": regression}
         pi = self.pi if isinstance(self.pi, str) else float(self.pi)
         return PSMVAESettings(**(shared | own), pi=pi)
 

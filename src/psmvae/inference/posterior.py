@@ -85,7 +85,11 @@ class Posterior:
         What `_run` comes to then, without the likelihoods and masks that it would not use. Where
         draws add nothing to the middle of q(z | ·), it stands for all of them.
         """
-        if bool(self.model.by_middle.all()):
+        by_middle = bool(self.model.by_middle.all())
+        if by_middle and self.model.regression is not None:
+            found = [self.model.predict(batch).mean(0) for batch in self._chunks(x, m, 1)]
+            return torch.cat(found), x.new_full((x.shape[0],), float(self.n_draws))
+        if by_middle:
             settings = self.model.settings
             blocks = [x.new_zeros(settings.n_members, 1, 1, 1, settings.n_latent)]
             n_draws, counted = 1, self.n_draws
@@ -182,7 +186,7 @@ class Posterior:
     def set_probabilities(self, x: Tensor, m: Tensor) -> Tensor:
         """q(r | x_obs, m) of each member, ``(member, row, set)``."""
         chunks = self._chunks(x, m, 1)
-        return torch.cat([self.model.encode(batch)[0].exp() for batch in chunks], 1)
+        return torch.cat([self.model.log_q_r(batch).exp() for batch in chunks], 1)
 
     def sample(self, x: Tensor, m: Tensor, n: int) -> Tensor:
         """``n`` joint draws of the missing cells, ``(row, draw, column)``.
@@ -225,7 +229,11 @@ class Posterior:
                 for block in columns.blocks
             )
         grid = n_draws * settings.n_sets * (hidden + cells + 4 * settings.n_latent)
-        return settings.n_members * (grid + 4 * settings.n_latent**2)
+        once = 4 * settings.n_latent**2
+        if self.model.regression is not None and settings.regression is not None:
+            once += 4 * self.model.regression.places.n_features
+            once += 4 * settings.n_sets * settings.regression.width
+        return settings.n_members * (grid + once)
 
 
 def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
@@ -234,16 +242,17 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     One member decodes only the sets that a row may be in; several decode all, since they may differ
     in which these are.
     """
-    log_q_r, q_z = model.encode(batch)
-    q_r = log_q_r.exp()
+    code = model.encode(batch)
+    q_r = code.log_q_r.exp()
     if model.settings.n_members > 1:
-        p_x: tuple[Cells, Cells | None] = model.p_x(q_z.at(epsilon), None, both=False)
-        return (q_r.unsqueeze(-1) * p_x[0].expected().mean(2)).sum(2)
+        p_x: Cells = model.p_x(code.q_z.at(epsilon), None, both=False, shift=code.shift)[0]
+        return (q_r.unsqueeze(-1) * p_x.expected().mean(2)).sum(2)
     q_r = torch.where(q_r >= MIN_SHARE, q_r, 0.0)
     q_r = q_r / q_r.sum(-1, keepdim=True)
     _, row, set_ = torch.nonzero(q_r, as_tuple=True)
-    p_x = model.p_x(q_z.of(row, set_).at(epsilon), None, both=False, sets=set_)
-    expected = p_x[0].expected().mean(2).squeeze(2)
+    code = code.of(row, set_)
+    p_x = model.p_x(code.q_z.at(epsilon), None, both=False, sets=set_, shift=code.shift)[0]
+    expected = p_x.expected().mean(2).squeeze(2)
     # each in a place of its own: adding up by index would depend on a GPU's order of events
     placed = expected.new_zeros(*q_r.shape, expected.shape[-1])
     placed[:, row, set_] = expected
@@ -281,12 +290,13 @@ def draw(
     z = _pick(answer.z, draw_, set_).unsqueeze(3).expand(-1, -1, -1, n_sets, -1)
     uniform = noise.uniform(n_members, n_rows, n, 1, n_columns)
     if observed:
-        return _pick_set(model.p_x(z, None, both=False)[0].sample(uniform), set_)
+        p_x: Cells = model.p_x(z, None, both=False, shift=answer.shift)[0]
+        return _pick_set(p_x.sample(uniform), set_)
     if model.joint and answer.x_drawn is not None:
         # the weights are of these very values
         drawn = _pick(answer.x_drawn, draw_, set_)
     else:
-        drawn = _pick_set(model.sample_missing(z, uniform), set_)
+        drawn = _pick_set(model.sample_missing(z, answer.shift, uniform), set_)
     expected = model.expected(answer)
     center = model.inputs.point(torch.einsum("eils,eilsf->eif", normalised(log_w), expected))
     widened = center.unsqueeze(2) + model.spread[:, None, None] * (drawn - center.unsqueeze(2))

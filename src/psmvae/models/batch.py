@@ -37,16 +37,34 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """What is said of a batch before any z: log q(r), q(z | r, ·) and the outputs' `shift`.
+
+    ``log_q_r`` is ``(member, row, set)``, ``shift`` ``(member, row, 1, set, output)``.
+    """
+
+    log_q_r: Tensor
+    q_z: GaussianZ
+    shift: Tensor | None
+
+    def of(self, row: Tensor, set_: Tensor) -> Encoding:
+        """That of some pairs of a row and a set, as rows with one set."""
+        shift = None if self.shift is None else self.shift[:, row, 0, set_][:, :, None, None]
+        return Encoding(self.log_q_r[:, row, set_].unsqueeze(-1), self.q_z.of(row, set_), shift)
+
+
+@dataclass(frozen=True)
 class Answer:
     """What a model says of a batch for given noise; sets are enumerated, never drawn.
 
     Shapes: ``log_q_r`` ``(member, row, set)``, ``log_p_r`` ``(member, 1, set)``, the other log
     densities ``(member, row, draw, set)``. ``epsilon`` is the noise and ``z`` what q_z makes of it.
     ``p_x`` is the distribution missing cells are imputed from, before any tilt by the mask model;
-    ``x_drawn`` the missing cells drawn from it where the mask model needs all of x. ``auxiliary``
-    is what further factors (x_mis, w) add to the objective; it has no place in importance weights
-    and is None where it was not asked for. ``sets`` ``(row,)``, where given, is the one set that
-    was asked for of each row: set axes then have size one, and ``log_p_r`` a value a row.
+    ``shift`` is what a regression on x_obs moved its outputs by, where there is one; ``x_drawn``
+    the missing cells drawn from it where the mask model needs all of x. ``auxiliary`` is what
+    further factors (x_mis, w) add to the objective; it has no place in importance weights and is
+    None where it was not asked for. ``sets`` ``(row,)``, where given, is the one set that was asked
+    for of each row: set axes then have size one, and ``log_p_r`` a value a row.
     """
 
     log_q_r: Tensor
@@ -58,6 +76,7 @@ class Answer:
     log_p_x_obs: Tensor
     log_p_m: Tensor
     p_x: Cells
+    shift: Tensor | None = None
     x_drawn: Tensor | None = None
     auxiliary: Tensor | None = None
     sets: Tensor | None = None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from psmvae.kinds import Scale
-from psmvae.models.batch import Answer, Batch
+from psmvae.models.batch import Answer, Batch, Encoding
 from psmvae.nn.columns import Cells, Columns, Layout, Logistics, LogTilt
 from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, Sizes
 from psmvae.nn.latent_classes import ClassPosterior
@@ -16,6 +16,7 @@ from psmvae.nn.linear_gaussian import LinearPosterior
 from psmvae.nn.mask import MaskModel, MaskModule, MaskShape
 from psmvae.nn.network import Network
 from psmvae.nn.noise import Noise
+from psmvae.nn.regression import Regression
 from psmvae.nn.streams import fork
 
 
@@ -25,7 +26,8 @@ class Settings:
 
     ``scale`` is the standard deviation of numeric likelihoods on standardised data, "learned" for
     one a column, or "student" for Student-t likelihoods. ``sees_mask`` says whether the encoders
-    see the mask; None leaves it to the mask model.
+    see the mask; None leaves it to the mask model. ``regression`` is the network of a regression on
+    x_obs that the middle of x_mis comes from; None leaves it to z.
     """
 
     n_members: int
@@ -35,6 +37,7 @@ class Settings:
     mask: MaskModel
     scale: Scale
     sees_mask: bool | None = None
+    regression: Network | None = None
 
 
 class GMVAE(nn.Module):
@@ -108,6 +111,9 @@ class GMVAE(nn.Module):
         # letters then errs by a tenth more
         self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 0.2)
         self.p_x = PX(sizes, layout, network, noise, settings.scale, second=second)
+        self.regression: Regression | None = None
+        if settings.regression is not None:
+            self.regression = Regression(sizes, self.inputs, settings.regression, noise)
         self.register_buffer("observed_rate", 1 - missing_rate)
         # of axes (member, row, draw, set)
         weight = (1 / (1 - missing_rate).mean().clamp(min=1e-3)).view(1, 1, 1, 1)
@@ -137,10 +143,15 @@ class GMVAE(nn.Module):
         """Whether imputations use what the mask model says of a value that went missing."""
         return bool(self.p_m.depends_on_x) and getattr(self.settings.mask, "tilt", True)
 
-    def encode(self, batch: Batch, noise: Noise | None = None) -> tuple[Tensor, GaussianZ]:
-        """Log q(r | x_obs, m) ``(member, row, set)`` and q(z | r, x_obs, m)."""
+    def encode(self, batch: Batch) -> Encoding:
+        """Log q(r | x_obs, m), q(z | r, x_obs, m), and where cells not seen are moved to."""
         shown = self.visible_input(batch)
-        return self._log_q_r(batch, shown, noise), self._q_z(batch, shown, noise)
+        q_z = self._q_z(batch, shown, None)
+        return Encoding(self._log_q_r(batch, shown, None), q_z, self._shift(batch, q_z, None))
+
+    def log_q_r(self, batch: Batch) -> Tensor:
+        """Log q(r | x_obs, m), ``(member, row, set)``."""
+        return self._log_q_r(batch, self.visible_input(batch), None)
 
     def visible_input(self, batch: Batch) -> Tensor:
         """What an encoder is shown of the visible cells, ``(member, row, input)``."""
@@ -158,6 +169,34 @@ class GMVAE(nn.Module):
         features = shown[..., : self.inputs.n_features]
         q_z: GaussianZ = self.q_z(shown, features, self.inputs.spread(batch.visible), noise)
         return q_z
+
+    def _shift(self, batch: Batch, q_z: GaussianZ, noise: Noise | None) -> Tensor | None:
+        """What is added to the outputs of p(x | z, r), so that their middle is the regression's."""
+        if self.regression is None:
+            return None
+        return self.p_x.shift(q_z.mean, self.middle(batch, noise), batch.visible)
+
+    def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
+        """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""
+        if self.regression is None:
+            raise ValueError("the model has no regression.")
+        features = self.inputs.features(batch.x) * self.inputs.spread(batch.visible)
+        outputs: Tensor = self.regression(features, batch.x, batch.visible, noise)
+        return outputs
+
+    def log_p_by_regression(self, batch: Batch, noise: Noise | None) -> Tensor:
+        """Log density of the hidden cells by the regression alone, ``(member, row)``.
+
+        Numbers have a standard deviation of one; sets count as often as classes of masks say.
+        """
+        cells = self.inputs(self.middle(batch, noise))
+        hidden = (batch.m - batch.visible)[:, :, None, None]
+        log_p = (cells.log_prob(batch.x[:, :, None, None]) * hidden).sum(-1).squeeze(2)
+        share: Tensor | float = 1 / log_p.shape[-1]
+        if self.q_r.classes is not None:
+            share = torch.softmax(self.q_r.classes(batch.m), -1)
+        total: Tensor = (share * log_p).sum(-1)
+        return total
 
     def answer(
         self,
@@ -177,13 +216,13 @@ class GMVAE(nn.Module):
         shown = self.visible_input(batch)
         log_q_r = fork(lambda: self._log_q_r(batch, shown, noise), shown, batch.m)
         q_z = self._q_z(batch, shown, noise)
-        z = q_z.at(epsilon)
+        z, shift = q_z.at(epsilon), self._shift(batch, q_z, noise)
         tilts = self.p_m.depends_on_x
         x, m = batch.x[:, :, None, None, :], batch.m[:, :, None, None, :]
         known = batch.known[:, :, None, None, :]
         # without x the mask has nothing to wait for
         log_p_m = None if tilts else fork(lambda: self._mask_of_z(m, known, z), z, m, known)
-        p_x_obs, p_second = self.p_x(z, noise, both=tilts or auxiliary)
+        p_x_obs, p_second = self.p_x(z, noise, both=tilts or auxiliary, shift=shift)
         p_x_mis = self.x_mis(p_x_obs, p_second)
         extra, x_drawn = None, None
         if tilts and uniform is not None:
@@ -204,6 +243,7 @@ class GMVAE(nn.Module):
             log_p_x_obs=(p_x_obs.log_prob(x) * m).sum(-1),
             log_p_m=mask_of_x if log_p_m is None else log_p_m(),
             p_x=p_x_mis if tilts else p_x_obs,
+            shift=shift,
             x_drawn=x_drawn,
             auxiliary=extra,
         )
@@ -217,7 +257,7 @@ class GMVAE(nn.Module):
     def answer_pairs(
         self,
         batch: Batch,
-        encoded: tuple[Tensor, GaussianZ],
+        encoded: Encoding,
         row: Tensor,
         set_: Tensor,
         epsilon: Tensor,
@@ -226,20 +266,21 @@ class GMVAE(nn.Module):
 
         ``encoded`` is what `encode` said of the batch, ``row`` and ``set_`` are ``(pair,)``.
         """
-        log_q_r, q_z = encoded[0], encoded[1].of(row, set_)
-        z = q_z.at(epsilon)
+        pairs = encoded.of(row, set_)
+        z = pairs.q_z.at(epsilon)
         x, m, known = (part[:, row, None, None] for part in (batch.x, batch.m, batch.known))
-        p_x: Cells = self.p_x(z, None, both=False, sets=set_)[0]
+        p_x: Cells = self.p_x(z, None, both=False, sets=set_, shift=pairs.shift)[0]
         return Answer(
-            log_q_r=log_q_r[:, row, set_].unsqueeze(-1),
+            log_q_r=pairs.log_q_r,
             log_p_r=self.p_r()[:, 0, set_].unsqueeze(-1),
-            q_z=q_z,
+            q_z=pairs.q_z,
             p_z=self.p_z,
             epsilon=epsilon,
             z=z,
             log_p_x_obs=(p_x.log_prob(x) * m).sum(-1),
             log_p_m=self._mask_of_z(m, known, z, set_),
             p_x=p_x,
+            shift=pairs.shift,
             sets=set_,
         )
 
@@ -269,13 +310,17 @@ class GMVAE(nn.Module):
     def predict(self, batch: Batch) -> Tensor:
         """E[statistics(x_obs)] from the middle of q(z | r, ·), sets weighted by q(r | ·).
 
-        The cheap estimate for held-out cells, ``(member, row, statistic)``. They are observed
-        cells, so their distribution is that of x_obs whatever the mask model.
+        That is what a regression says, where there is one. The cheap estimate for held-out cells,
+        ``(member, row, statistic)``. They are observed cells, so their distribution is that of
+        x_obs whatever the mask model.
         """
-        log_q_r, q_z = self.encode(batch)
-        epsilon = batch.x.new_zeros(1, 1, 1, 1, self.settings.n_latent)
-        p_x: tuple[Cells, Cells | None] = self.p_x(q_z.at(epsilon), None, both=False)
-        return (log_q_r.exp().unsqueeze(-1) * p_x[0].expected().squeeze(2)).sum(2)
+        shown = self.visible_input(batch)
+        if self.regression is not None:
+            p_x: Cells = self.p_x.x_obs(self.middle(batch, None))
+        else:
+            p_x = self.p_x(self._q_z(batch, shown, None).mean, None, both=False)[0]
+        q_r = self._log_q_r(batch, shown, None).exp()
+        return (q_r.unsqueeze(-1) * p_x.expected().squeeze(2)).sum(2)
 
     def expected(self, answer: Answer) -> Tensor:
         """E[statistics(x_j) | m_j = 0, z, r], ``(member, row, draw, set, statistic)``."""
@@ -285,10 +330,10 @@ class GMVAE(nn.Module):
             return answer.p_x.tilted(self._log_missing(answer.z), self._logistics)
         return answer.p_x.expected()
 
-    def sample_missing(self, z: Tensor, uniform: Tensor) -> Tensor:
+    def sample_missing(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
         """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
         both = bool(self.p_m.depends_on_x)
-        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=both)
+        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=both, shift=shift)
         p_x_mis = self.x_mis(*p_x) if both else p_x[0]
         if not self.tilts:
             return p_x_mis.sample(uniform)

@@ -81,6 +81,7 @@ class Columns(nn.Module):
     """
 
     feature_column: Tensor
+    output_column: Tensor
     is_number: Tensor
 
     def __init__(self, layout: Layout, n_members: int, scale: Scale) -> None:
@@ -100,11 +101,12 @@ class Columns(nn.Module):
         ends = list(accumulate(block.n_columns for block in self.blocks))
         starts = [0, *ends[:-1]]
         self._slices = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        owner: list[int] = []
-        for block, where in zip(self.blocks, self.slices(), strict=True):
-            for j in range(where.start, where.stop):
-                owner += [j] * block.n_features
-        self.register_buffer("feature_column", torch.tensor(owner), persistent=False)
+        for what in ("feature", "output"):
+            owner: list[int] = []
+            for block, where in zip(self.blocks, self.slices(), strict=True):
+                for j in range(where.start, where.stop):
+                    owner += [j] * getattr(block, f"n_{what}s")
+            self.register_buffer(f"{what}_column", torch.tensor(owner), persistent=False)
         number = [not KINDS[kind].has_levels for kind, columns in layout.groups for _ in columns]
         self.register_buffer("is_number", torch.tensor(number), persistent=False)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from psmvae.kinds import Scale
 from psmvae.kinds.numeric import LOG_2PI
-from psmvae.nn.columns import Cells, Columns, Layout
+from psmvae.nn.columns import Cells, Columns, Layout, joined
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
 from psmvae.nn.network import MLP, Network, each_its_set
@@ -242,6 +242,8 @@ class PX(nn.Module):
         The columns of the second head: those of x for x_mis.
     """
 
+    output_column: Tensor
+
     def __init__(
         self,
         sizes: Sizes,
@@ -256,6 +258,13 @@ class PX(nn.Module):
         self.x_obs = Columns(layout, sizes.n_members, scale)
         self.second = None if second is None else Columns(second, sizes.n_members, scale)
         self.n_outputs = [head.n_outputs for head in self.heads]
+        # the column of x that an output is of, -1 for those of a head that is not of x
+        self.second_is_x = second is layout
+        owners = [self.x_obs.output_column]
+        if self.second is not None:
+            others = torch.full((self.n_outputs[1],), -1)
+            owners.append(self.second.output_column if self.second_is_x else others)
+        self.register_buffer("output_column", torch.cat(owners), persistent=False)
         self.net = MLP(
             sizes.n_members,
             sizes.n_latent,
@@ -277,19 +286,47 @@ class PX(nn.Module):
         return [self.x_obs] if self.second is None else [self.x_obs, self.second]
 
     def forward(
-        self, z: Tensor, noise: Noise | None, *, both: bool, sets: Tensor | None = None
+        self,
+        z: Tensor,
+        noise: Noise | None,
+        *,
+        both: bool,
+        sets: Tensor | None = None,
+        shift: Tensor | None = None,
     ) -> tuple[Cells, Cells | None]:
         """The distributions of both heads; the second only where asked for and there is one.
 
-        With ``sets`` ``(row,)`` each row has one set, and z a set axis of size one.
+        With ``sets`` ``(row,)`` each row has one set, and z a set axis of size one. ``shift``
+        ``(member, row, 1, set, output)`` is added to the outputs.
         """
-        outputs = self.net(z, noise, sets)
-        if self.loading is not None:
-            outputs = outputs + (z.flatten(1, -2) @ self.loading).reshape(outputs.shape)
+        outputs = self.outputs(z, noise, sets)
+        if shift is not None:
+            outputs = outputs + shift
         if self.second is None:
             return self.x_obs(outputs), None
         first, second = outputs.split(self.n_outputs, -1)
         return self.x_obs(first), self.second(second) if both else None
+
+    def outputs(self, z: Tensor, noise: Noise | None, sets: Tensor | None = None) -> Tensor:
+        """What the distributions are made of, ``(member, row, draw, set, output)``."""
+        outputs: Tensor = self.net(z, noise, sets)
+        if self.loading is not None:
+            outputs = outputs + (z.flatten(1, -2) @ self.loading).reshape(outputs.shape)
+        return outputs
+
+    def shift(self, z: Tensor, middle: Tensor, visible: Tensor) -> Tensor:
+        """What moves the outputs at ``z`` to ``middle``, for cells of x that are not visible.
+
+        ``middle`` ``(member, row, 1, set, output of x)`` is the same for all heads of x.
+        """
+        # a column that is always visible stands for outputs that are not of x
+        visible = torch.cat([visible, torch.ones_like(visible[..., :1])], -1)
+        unseen = 1 - visible[..., self.output_column]
+        heads = [middle]
+        if self.second is not None:
+            rest = middle.new_zeros(*middle.shape[:-1], self.n_outputs[1])
+            heads.append(middle if self.second_is_x else rest)
+        return unseen[:, :, None, None] * (joined(heads) - self.outputs(z, None))
 
     @torch.no_grad()
     def start_linear(self, mean: Tensor, loading: Tensor, scale: Tensor) -> None:

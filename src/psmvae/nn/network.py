@@ -24,7 +24,9 @@ class Network:
     depth : int
         Plain: the number of hidden layers. Residual: the number of residual blocks.
     residual : bool
-        Residual blocks (LayerNorm, SiLU); otherwise plain ReLU layers, as in the paper.
+        Residual blocks (LayerNorm, SiLU); otherwise plain layers, as in the paper.
+    smooth : bool
+        SiLU in plain layers; otherwise ReLU, as in the paper.
     dropout : float
         Share of the hidden units dropped while training.
     linear : bool
@@ -42,6 +44,7 @@ class Network:
     residual: bool = True
     dropout: float = 0.0
     linear: bool = True
+    smooth: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -186,6 +189,7 @@ class MLP(nn.Module):
         super().__init__()
         width = network.width
         self.residual = network.residual
+        self.bends = silu if network.residual or network.smooth else relu
         self.dropout = network.dropout
         self.set_at = set_at
         self.n_sets = n_sets
@@ -251,10 +255,10 @@ class MLP(nn.Module):
                 h = block(h, noise)
         else:
             for layer in self.hidden:
-                h = layer(relu(h))
+                h = layer(self.bends(h))
         if self.set_bias is not None and len(self.hidden) > 0:
             h = h + self.set_bias
-        h = silu(self.norm(h)) if self.residual else relu(h)
+        h = self.bends(self.norm(h) if self.residual else h)
         out: Tensor = self.last(dropped(h, self.dropout, noise))
         return out
 

@@ -10,6 +10,7 @@ from psmvae.models.batch import Batch
 from psmvae.models.gain import GAIN
 from psmvae.nn.noise import Noise
 from psmvae.training.heldout import Table
+from psmvae.training.recipe import First
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,10 @@ class AdversarialRecipe:
     def warm_parameters(self) -> list[nn.Parameter]:
         """Nothing is trained alone."""
         return []
+
+    def first(self) -> First | None:
+        """Nor first."""
+        return None
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
         """Both losses."""

@@ -25,7 +25,8 @@ class Table:
     out for that member; ``known`` is 0 on held-out cells.
 
     With ``bootstrap`` each member has rows drawn with replacement; ``picks`` ``(member, row)`` says
-    which. Cells are held out before that: in all copies of a row or in none.
+    which. Cells are held out before that: in all copies of a row or in none. Cells are held out in
+    the first ``held_rows`` rows only, where given.
     """
 
     picks: Tensor | None = None
@@ -39,9 +40,12 @@ class Table:
         noise: Noise,
         *,
         bootstrap: bool = False,
+        held_rows: int | None = None,
     ) -> None:
         seen = m.expand(n_members, -1, -1)
         held = noise.keep(seen.shape, held_out) & (seen > 0) if held_out > 0 else seen < 0
+        if held_rows is not None:
+            held[:, held_rows:] = False
         # a column must keep an observed value to learn from
         alone = (seen * ~held).sum(1, keepdim=True) == 0
         held = held & ~alone
@@ -63,14 +67,17 @@ class Table:
         """Rows of a member's table."""
         return self.x.shape[1]
 
-    def batch(self, rows: Tensor, hide: float, noise: Noise) -> Batch:
-        """Rows ``(member, k)`` with a random share of each hidden from the encoder."""
+    def batch(self, rows: Tensor, hide: float, noise: Noise, *, even: bool = False) -> Batch:
+        """Rows ``(member, k)`` with a random share of each hidden from the encoder.
+
+        The share is at most ``hide``, or ``even`` that of all rows.
+        """
         index = rows.unsqueeze(-1).expand(-1, -1, self.x.shape[-1])
         x = self.x[0][rows] if self.x.shape[0] == 1 else self.x.gather(1, index)
         m = self.m.gather(1, index)
         visible = m
         if hide > 0:
-            share = hide * noise.uniform(*rows.shape, 1)
+            share = hide if even else hide * noise.uniform(*rows.shape, 1)
             visible = m * (noise.uniform(*m.shape) >= share)
         return Batch(x, m, visible, self.known.gather(1, index))
 

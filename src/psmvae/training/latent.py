@@ -15,6 +15,7 @@ from psmvae.models.gmvae import GMVAE
 from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.noise import Noise
 from psmvae.training.heldout import Table
+from psmvae.training.recipe import First
 from psmvae.training.settings import Training
 
 MAX_CALIBRATION_ROWS = 1024
@@ -46,6 +47,8 @@ class LatentRecipe:
             model.p_r.logits.copy_(classes.share.log().unsqueeze(1))
             if hasattr(model.p_m, "start"):
                 model.p_m.start(classes.rate)
+        if model.regression is not None:
+            model.regression.places.start(table.x.expand(table.m.shape), table.m)
         if model.q_z.linear is None:
             return
         rows = slice(0, self.training.linear_rows)
@@ -72,6 +75,13 @@ class LatentRecipe:
             return mask
         x = [p_x.loading, *(parameter for head in p_x.heads for parameter in head.parameters())]
         return [*mask, *x, p_x.net.output_bias, *model.p_z.parameters()]
+
+    def first(self) -> First | None:
+        """The regression, by the density of hidden cells."""
+        if self.model.regression is None:
+            return None
+        parameters = list(self.model.regression.parameters())
+        return First(parameters, lambda *given: -self.model.log_p_by_regression(*given))
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
         """Minus the bound."""
@@ -155,7 +165,7 @@ def choose_trust(
             answer = model.answer(batch, wide * standard, uniform=uniform)
             log_w = log_weights(answer, proposal)
             # held-out cells are observed ones: no tilt by the mask model
-            expected = model.p_x(answer.z, None, both=False)[0].expected()
+            expected = model.p_x(answer.z, None, both=False, shift=answer.shift)[0].expected()
             for trust in trusts:
                 power = torch.full_like(model.trust, trust)
                 weight = normalised(tempered(log_w, answer.log_q_r, power))

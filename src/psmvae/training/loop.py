@@ -16,6 +16,7 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
 from psmvae.training.compiled import Compiled, Loss
+from psmvae.training.first import train_first
 from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, held_out_error, picked
 from psmvae.training.recipe import Recipe
 from psmvae.training.settings import Training
@@ -128,12 +129,19 @@ def train(
         # what looks at the first rows only must not depend on how the table is sorted
         order = noise.shuffles(1, n_rows)[0]
         x, m = x.index_select(-2, order), m.index_select(-2, order)
-    table = Table(x, m, n_members, settings.held_out, noise, bootstrap=settings.bootstrap)
+    table = Table(
+        x,
+        m,
+        n_members,
+        settings.held_out,
+        noise,
+        bootstrap=settings.bootstrap,
+        held_rows=settings.held_rows,
+    )
     if table.picks is not None:
         m = picked(m, table.picks)
     measures = bool(table.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
     recipe.start(table, m, noise)
-    weights = Weights(recipe.model, settings.average)
     size = min(settings.batch_size, n_rows)
     n_batches = max(1, n_rows // size)
     best = torch.full((n_members,), torch.inf, device=x.device)
@@ -166,10 +174,10 @@ def train(
 
     if measures and settings.max_time is not None:
         # first calls set things up: the second ones tell
-        measure()
+        held_out_error(recipe.model, table)
         recipe.rehearse(table)
         times = [now()]
-        measure()
+        held_out_error(recipe.model, table)
         times.append(now())
         parts = recipe.rehearse(table)
         times.append(now())
@@ -178,7 +186,17 @@ def train(
         share = min(1.0, max(most, 0.0) / max(last, 1e-9))
         reserve = share * last + times[1] - times[0]
 
+    first = recipe.first() if measures and settings.first_share > 0 else None
     with ctrl_c_noted() as pressed:
+        if first is not None and settings.max_time is not None:
+            started = now()
+            seconds = settings.first_share * (settings.max_time - reserve) - (started - began)
+
+            def part() -> float:
+                return 1.0 if pressed.is_set() else (now() - started) / max(seconds, 1e-9)
+
+            train_first(first, recipe.model, table, noise, MAX_NORM, part)
+        weights = Weights(recipe.model.parameters(), settings.average)
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:
             with weights.only(warm_parameters) as columns:
@@ -200,7 +218,8 @@ def train(
             error = None
             if measures:
                 found = measure()
-                better = found < best * (1 - MIN_GAIN)
+                # what was trained first decides the error: it cannot judge the rest
+                better = (found < best * (1 - MIN_GAIN)) | (first is not None)
                 if separate:
                     better = better & (stale < settings.patience)
                 weights.keep(better)

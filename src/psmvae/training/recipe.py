@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor, nn
@@ -27,6 +28,14 @@ class Trainable(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class First:
+    """Parameters that are trained alone, and the loss of each row for them, ``(member, row)``."""
+
+    parameters: list[nn.Parameter]
+    loss: Callable[[Batch, Noise], Tensor]
+
+
 class Recipe(Protocol):
     """How one family of models is trained."""
 
@@ -41,6 +50,10 @@ class Recipe(Protocol):
 
     def warm_parameters(self) -> list[nn.Parameter]:
         """What is trained alone at first; nothing in most models."""
+        ...
+
+    def first(self) -> First | None:
+        """What a limit of time goes to first; nothing in most models."""
         ...
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:

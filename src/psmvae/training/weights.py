@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-
-from psmvae.training.recipe import Trainable
 
 
 class Weights:
@@ -19,14 +17,14 @@ class Weights:
 
     Parameters
     ----------
-    model : Trainable
-        Its parameters' first axis is the members.
+    parameters : iterable of Parameter
+        What is trained; their first axis is the members. Those that need no gradient are left out.
     decay : float
         Of the running mean of the weights; 0 keeps none, and the mean is the weights themselves.
     """
 
-    def __init__(self, model: Trainable | nn.Module, decay: float) -> None:
-        self.parameters = [p for p in model.parameters() if p.requires_grad]
+    def __init__(self, parameters: Iterable[nn.Parameter], decay: float) -> None:
+        self.parameters = [p for p in parameters if p.requires_grad]
         self.decay = decay
         parts = [p.detach().flatten(1) for p in self.parameters]
         self.ends = torch.tensor([part.shape[1] for part in parts]).cumsum(0).tolist()

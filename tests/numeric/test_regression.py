@@ -1,0 +1,204 @@
+"""A regression on x_obs as the middle of x_mis, and the ramps it is shown."""
+
+import numpy as np
+import pytest
+import torch
+
+from numeric.helpers import PLAIN, RESIDUAL, make, mixed_columns, real_columns
+from psmvae import Network, PSMVAEImputer
+from psmvae.inference.importance import log_weights
+from psmvae.inference.posterior import draw
+from psmvae.models.batch import Batch
+from psmvae.nn.columns import Columns, Layout
+from psmvae.nn.noise import Noise
+from psmvae.nn.places import FEWEST_BINS, MOST_BINS, MOST_FEATURES, Places
+from psmvae.training.first import rate_at, train_first
+from psmvae.training.heldout import Table, held_out_error
+from psmvae.training.recipe import First
+
+
+def rows(n=6, n_members=2, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(n_members, n, 4, generator=generator).double()
+    order = Layout.of(mixed_columns()).order
+    for level in (0, 2):
+        x[..., order.index(level)] = (x[..., order.index(level)] > 0).double()
+    m = (torch.rand(x.shape, generator=generator) < 0.7).double()
+    visible = m * (torch.rand(x.shape, generator=generator) < 0.7).double()
+    return Batch(torch.where(m > 0, x, 0.0), m, visible, torch.ones_like(m))
+
+
+def epsilon(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(3)).double()
+
+
+@pytest.mark.parametrize("distinct", [5, 400])
+def test_ramps_add_up_to_the_place_among_quantiles(distinct):
+    rng = np.random.default_rng(0)
+    values = rng.choice(rng.normal(size=distinct), size=(2, 500, 1))
+    m = (rng.random(values.shape) < 0.8).astype(float)
+    places = Places(Columns(Layout.of(real_columns(1)), 2, 1.0), 2).double()
+    places.start(torch.as_tensor(values), torch.as_tensor(m))
+    asked = np.linspace(-4, 4, 301)
+    x = torch.as_tensor(asked).view(1, -1, 1).expand(2, -1, -1)
+    found = (places(x, torch.ones_like(x)) + 0.5).sum(-1)
+    for member in range(2):
+        seen = values[member][m[member] > 0]
+        knots = np.unique(seen)
+        if len(knots) > MOST_BINS + 1:
+            knots = np.quantile(seen, np.linspace(0, 1, MOST_BINS + 1))
+        expected = np.interp(asked, knots, np.arange(len(knots)))
+        # ramps that a column does not need say the same of every number
+        got = found[member].numpy()
+        np.testing.assert_allclose(got - got[0], expected, atol=1e-6)
+
+
+def test_a_cell_that_is_not_visible_has_no_place():
+    places = Places(Columns(Layout.of(mixed_columns()), 1, 1.0), 1)
+    batch = rows(50, 1)
+    places.start(batch.x.float(), batch.m.float())
+    shown = places(batch.x.float(), batch.visible.float()).unflatten(-1, (2, MOST_BINS))
+    visible = batch.visible[..., places.at] > 0
+    assert shown.shape[2] == 2  # the numbers among four columns
+    assert not shown[~visible].any()
+    assert shown[visible].abs().sum(-1).min() > 0
+
+
+@pytest.mark.parametrize("n_columns", [64, 100, 300])
+def test_many_columns_have_fewer_ramps(n_columns):
+    places = Places(Columns(Layout.of(real_columns(n_columns)), 1, 1.0), 1)
+    assert places.n_features <= MOST_FEATURES
+    assert places.n_bins >= FEWEST_BINS or places.n_bins == 0
+    x = torch.randn(1, 40, n_columns)
+    places.start(x, torch.ones_like(x))
+    assert places(x, torch.ones_like(x)).shape == (1, 40, places.n_features)
+
+
+def test_a_column_without_two_values_has_no_slope():
+    places = Places(Columns(Layout.of(real_columns(2)), 1, 1.0), 1)
+    places.start(torch.ones(1, 10, 2), torch.tensor([1.0, 0.0]).expand(1, 10, 2))
+    assert not places.slope.any()
+    assert torch.isfinite(places(torch.ones(1, 3, 2), torch.ones(1, 3, 2))).all()
+
+
+@pytest.mark.parametrize("network", [PLAIN, RESIDUAL], ids=["plain", "residual"])
+@pytest.mark.parametrize("kind", ["psmvae", "gmvae", "dlgm"])
+@torch.no_grad()
+def test_densities_are_those_of_outputs_moved_by_hand(kind, network):
+    """Unseen cells: f(z) + regression − f(middle of q(z)); visible ones: f(z)."""
+    model = make(mixed_columns(), model=kind, network=network, regression=PLAIN)
+    batch = rows()
+    noise = epsilon(2, 6, 5, 3, 2)
+    answer = model.answer(batch, noise)
+    code = model.encode(batch)
+    z, at_middle = code.q_z.at(noise), code.q_z.mean
+    n = model.p_x.x_obs.n_outputs
+    outputs = model.p_x.outputs(z, None)[..., :n]
+    middle = model.middle(batch, None) - model.p_x.outputs(at_middle, None)[..., :n]
+    owner = model.p_x.x_obs.output_column
+    for j in range(4):
+        seen = batch.visible[:, :, None, None, j, None] > 0
+        mine = torch.nonzero(owner == j)[:, 0]
+        moved = outputs[..., mine] + middle[..., mine]
+        outputs[..., mine] = torch.where(seen, outputs[..., mine], moved)
+    log_p = model.p_x.x_obs(outputs).log_prob(batch.x[:, :, None, None])
+    expected = (log_p * batch.m[:, :, None, None]).sum(-1)
+    torch.testing.assert_close(answer.log_p_x_obs, expected)
+    torch.testing.assert_close(answer.p_x.expected(), model.p_x.x_obs(outputs).expected())
+
+
+@pytest.mark.parametrize("mask", ["latent", "none", "self"])
+@torch.no_grad()
+def test_weights_at_imputation_do_not_hang_on_it(mask):
+    """What is observed is visible then, and a regression moves other cells only."""
+    model = make(mixed_columns(), mask=mask, regression=PLAIN)
+    batch = rows()
+    batch = Batch.of(batch.x, batch.m)
+    noise = epsilon(2, 6, 5, 3, 2)
+    with_it = model.answer(batch, noise)
+    draws = model.expected(with_it)
+    model.regression = None
+    without = model.answer(batch, noise)
+    torch.testing.assert_close(with_it.log_p_x_obs, without.log_p_x_obs)
+    if mask != "self":
+        torch.testing.assert_close(log_weights(with_it), log_weights(without))
+    assert (draws - model.expected(without)).abs().max() > 0.01
+
+
+@torch.no_grad()
+def test_draws_of_a_missing_cell_are_about_the_regression():
+    model = make(real_columns(3), mask="none", n_sets=1, n_members=1, regression=PLAIN)
+    model.p_x.net.last.weight.mul_(0.1)
+    x = torch.tensor([[[0.5, -1.0, 0.0]]]).double()
+    m = torch.tensor([[[1.0, 1.0, 0.0]]]).double()
+    batch = Batch.of(x, m)
+    drawn = draw(model, batch, 4000, 200, Noise(0)).squeeze()[:, 2]
+    middle = model.middle(batch, None).squeeze()[2]
+    assert abs(float(drawn.mean() - middle)) < 0.1
+
+
+def test_the_loss_of_a_regression_is_that_of_hidden_cells():
+    model = make(real_columns(4), n_sets=1, network=RESIDUAL, regression=PLAIN)
+    batch = rows()
+    middle = model.middle(batch, None)[:, :, 0, 0]
+    hidden = batch.m - batch.visible
+    normal = torch.distributions.Normal(middle, 1.0)
+    expected = (normal.log_prob(batch.x) * hidden).sum(-1)
+    torch.testing.assert_close(model.log_p_by_regression(batch, None), expected)
+
+
+class Clock:
+    """Parts of a time that is counted in steps."""
+
+    def __init__(self, n):
+        self.n, self.calls = n, 0
+
+    def __call__(self):
+        self.calls += 1
+        return (self.calls - 1) / self.n
+
+
+def trained_first(n_steps, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    a = 4 * torch.rand(800, 1, generator=generator) - 2
+    x = torch.cat([a, a.pow(3) / 3, torch.tanh(3 * a)], 1)
+    m = (torch.rand(x.shape, generator=generator) < 0.85).float()
+    network = Network(width=32, depth=2, residual=False, linear=False, smooth=True)
+    model = make(real_columns(3), n_sets=1, regression=network).float()
+    table = Table(x, m, 2, 0.1, Noise(seed), held_rows=400)
+    assert not table.held[:, 400:].any()
+    model.regression.places.start(table.x.expand(table.m.shape), table.m)
+    first = First(
+        list(model.regression.parameters()), lambda *given: -model.log_p_by_regression(*given)
+    )
+    before = held_out_error(model, table)
+    train_first(first, model, table, Noise(seed), 100.0, Clock(n_steps))
+    return model, before, held_out_error(model, table)
+
+
+def test_what_is_trained_first_learns_and_is_trained_no_more():
+    model, before, after = trained_first(400)
+    assert (after < 0.5 * before).all()
+    assert not any(p.requires_grad for p in model.regression.parameters())
+    assert all(p.requires_grad for p in model.p_x.net.parameters())
+    same = trained_first(400)[2]
+    torch.testing.assert_close(after, same, rtol=0, atol=0)
+
+
+def test_without_time_nothing_is_learned_and_nothing_breaks():
+    assert torch.isfinite(trained_first(0.5)[2]).all()
+
+
+def test_the_rate_rises_stays_and_falls():
+    rates = [rate_at(part) for part in (0.0, 0.05, 0.1, 0.3, 0.65, 1.0, 1.2)]
+    assert rates[0] == 0.0
+    assert rates[1] == pytest.approx(0.5 * rates[2])
+    assert rates[2] == rates[3] > rates[4] > rates[5] == rates[6] == 0.0
+
+
+def test_errors_name_the_parameter():
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(TypeError, match="regression must be a Network, 'auto' or None"):
+        PSMVAEImputer(regression=3).fit(x)
+    with pytest.raises(ValueError, match="regression needs a scale"):
+        PSMVAEImputer(regression=Network(), scale="student").fit(x)
