@@ -122,9 +122,8 @@ def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[
         _paired(grids["grid"]),
         _agreement(grids),
         _beyond(grids["grid"]),
-        _table_section(SETS, grids[SETS]),
-        _other_rules(shown),
-        *(_table_section(name, grids[name]) for name in OTHERS if name != SETS),
+        *(_sets_section(name, grids[name], shown) for name in (SETS, PRINTED_SETS)),
+        *(_table_section(name, grids[name]) for name in OTHERS if "sets" not in name),
         _draws(shown, twelve),
         *(
             _figure_section(name, grids[name], figures[name])
@@ -202,16 +201,17 @@ def _run(grid: Grid) -> Grid:
     return Grid(grid.metric, {at: e for at, e in grid.entries.items() if at[0] in there})
 
 
-def _other_rules(records: Sequence[Record]) -> str:
-    """The pattern sets, judged in two more ways."""
-    head = f"### The same sets by other rules\n\n{_RULES}"
-    majority, rand = (_grid(SETS, records, rule) for rule in ("set_majority", "adjusted_rand"))
-    tables = [
-        show(grid, "", paper=printed).write("md")
-        for grid, printed in ((majority, paper(SETS)), (rand, None))
-        if not grid.empty
-    ]
-    return "\n\n".join([head, *(tables or [_no_records(SETS)])])
+def _sets_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
+    """The pattern sets, judged in three ways."""
+    own = _table_section(name, grid)
+    if grid.empty:
+        return own
+    majority, rand = (_grid(name, records, rule) for rule in ("set_majority", "adjusted_rand"))
+    head = "### The same sets by other rules" + ("" if name == SETS else ", on its masks")
+    by_majority = show(majority, "", paper=paper(name)).write("md")
+    agree = summary.agreement(majority, paper(name))
+    blocks = [own, head, *([_RULES] if name == SETS else []), by_majority, *agree]
+    return "\n\n".join([*blocks, show(rand, "").write("md")])
 
 
 def _ranks(twelve: Grid) -> str:
