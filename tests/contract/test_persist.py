@@ -7,6 +7,7 @@ import stat
 import struct
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,7 +18,7 @@ from torch import nn
 
 import psmvae
 from contract.registry import IMPUTERS, VARIANTS, methods_of
-from psmvae import JointMask, Network, SelfMask
+from psmvae import JointMask, Network, PSMVAEImputer, SelfMask
 from psmvae.imputers import persist
 
 
@@ -284,3 +285,15 @@ def test_nothing_is_unpickled(root):
         if banned.search(line)
     ]
     assert found == []
+
+
+def test_a_mask_of_x_and_ordered_levels_go_into_one_file(tmp_path):
+    """Mask and inputs share what they know of ordered levels."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=60)
+    grade = pd.Categorical(np.digitize(z, [-1, 0, 1]).astype(str), ordered=True)
+    frame = pd.DataFrame({"r": z, "grade": grade}).mask(rng.random((60, 2)) < 0.2)
+    imputer = PSMVAEImputer("self", max_epochs=1, random_state=0, device="cpu").fit(frame)
+    imputer.save(tmp_path / "m.safetensors")
+    again = psmvae.load(tmp_path / "m.safetensors", device="cpu")
+    pd.testing.assert_frame_equal(again.transform(frame), imputer.transform(frame))

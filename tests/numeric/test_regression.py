@@ -14,6 +14,7 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.places import FEWEST_BINS, MOST_BINS, MOST_FEATURES, Places
 from psmvae.training.first import rate_at, train_first
 from psmvae.training.heldout import Table, held_out_error
+from psmvae.training.latent import judge_regression
 from psmvae.training.recipe import First
 
 
@@ -168,8 +169,11 @@ def trained_first(n_steps, seed=0):
     table = Table(x, m, 2, 0.1, Noise(seed), held_rows=400)
     assert not table.held[:, 400:].any()
     model.regression.places.start(table.x.expand(table.m.shape), table.m)
+    parameters = list(model.regression.parameters())
     first = First(
-        list(model.regression.parameters()), lambda *given: -model.log_p_by_regression(*given)
+        parameters,
+        lambda *given: -model.log_p_by_regression(*given),
+        lambda split: judge_regression(model, split),
     )
     before = held_out_error(model, table)
     train_first(first, model, table, Noise(seed), 100.0, Clock(n_steps))
@@ -189,6 +193,20 @@ def test_without_time_nothing_is_learned_and_nothing_breaks():
     assert torch.isfinite(trained_first(0.5)[2]).all()
 
 
+def test_held_out_cells_decide_whether_it_is_believed():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2500, 1)) + 0.1 * rng.normal(size=(2500, 4))
+    holes = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    # no time to learn: factor analysis knows all there is to know of this table
+    imputer = PSMVAEImputer(max_time=1e-3, device="cpu", random_state=0).fit(holes)
+    assert imputer.model_.regression is not None
+    assert not imputer.model_.regressed.any()
+    error = (imputer.transform(holes) - x)[np.isnan(holes)]
+    assert np.sqrt(np.mean(error**2)) < 0.3
+    model, _, _ = trained_first(400)
+    assert model.regressed.all()
+
+
 def test_the_rate_rises_stays_and_falls():
     rates = [rate_at(part) for part in (0.0, 0.05, 0.1, 0.3, 0.65, 1.0, 1.2)]
     assert rates[0] == 0.0
@@ -202,3 +220,17 @@ def test_errors_name_the_parameter():
         PSMVAEImputer(regression=3).fit(x)
     with pytest.raises(ValueError, match="regression needs a scale"):
         PSMVAEImputer(regression=Network(), scale="student").fit(x)
+
+
+def test_draws_about_a_regression_are_as_wide_as_its_errors():
+    rng = np.random.default_rng(0)
+    a = rng.uniform(-2, 2, 1000)
+    x = np.column_stack([a, a**3, np.tanh(3 * a)]) + 0.05 * rng.normal(size=(1000, 3))
+    holes = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    network = Network(width=32, depth=2, residual=False, linear=False, smooth=True)
+    settings = {"max_epochs": 60, "device": "cpu", "random_state": 0}
+    imputer = PSMVAEImputer(regression=network, **settings).fit(holes)
+    drawn = np.stack(imputer.sample(holes[:500], n=50))
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    inside = ((x[:500] >= low) & (x[:500] <= high))[np.isnan(holes[:500])]
+    assert 0.8 < inside.mean() < 1.0

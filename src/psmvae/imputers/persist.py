@@ -80,7 +80,9 @@ def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
         "document": json.dumps(document),
     }
     state = {**arrays, "missing_rate": imputer.missing_rate_}
-    tensors = {name: torch.as_tensor(value).cpu().contiguous() for name, value in state.items()}
+    # parts of a model may share what they know of the columns; a file has it once for each
+    own = {"memory_format": torch.contiguous_format}
+    tensors = {name: torch.as_tensor(value).cpu().clone(**own) for name, value in state.items()}
     with atomic_path(path) as temporary:
         save_file(tensors, str(temporary), metadata=metadata)
 

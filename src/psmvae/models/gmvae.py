@@ -69,6 +69,7 @@ class GMVAE(nn.Module):
     proposal: Tensor
     trust: Tensor
     by_middle: Tensor
+    regressed: Tensor
 
     def __init__(
         self,
@@ -126,6 +127,8 @@ class GMVAE(nn.Module):
         self.register_buffer("proposal", torch.ones(settings.n_members))
         self.register_buffer("trust", torch.ones(settings.n_members))
         self.register_buffer("by_middle", torch.zeros(settings.n_members))
+        # whether (1) or not (0) the regression is believed, where there is one
+        self.register_buffer("regressed", torch.ones(settings.n_members))
 
     @property
     def joint(self) -> bool:
@@ -174,7 +177,8 @@ class GMVAE(nn.Module):
         """What is added to the outputs of p(x | z, r), so that their middle is the regression's."""
         if self.regression is None:
             return None
-        return self.p_x.shift(q_z.mean, self.middle(batch, noise), batch.visible)
+        shift = self.p_x.shift(q_z.mean, self.middle(batch, noise), batch.visible)
+        return shift * self.regressed[:, None, None, None, None]
 
     def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
         """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""
@@ -315,10 +319,12 @@ class GMVAE(nn.Module):
         x_obs whatever the mask model.
         """
         shown = self.visible_input(batch)
-        if self.regression is not None:
+        if self.regression is not None and bool(self.regressed.all()):
             p_x: Cells = self.p_x.x_obs(self.middle(batch, None))
         else:
-            p_x = self.p_x(self._q_z(batch, shown, None).mean, None, both=False)[0]
+            q_z = self._q_z(batch, shown, None)
+            shift = self._shift(batch, q_z, None)
+            p_x = self.p_x(q_z.mean, None, both=False, shift=shift)[0]
         q_r = self._log_q_r(batch, shown, None).exp()
         return (q_r.unsqueeze(-1) * p_x.expected().squeeze(2)).sum(2)
 

@@ -36,7 +36,7 @@ class Network:
     --------
     >>> from psmvae import Network
     >>> Network.paper()
-    Network(width=128, depth=1, residual=False, dropout=0.0, linear=False)
+    Network(width=128, depth=1, residual=False, dropout=0.0, linear=False, smooth=False)
     """
 
     width: int = 128

@@ -64,5 +64,6 @@ def train_first(
                 break
     weights.restore(best=bool(torch.isfinite(best).all()))
     weights.release()
+    first.judge(table)
     for parameter in first.parameters:
         parameter.requires_grad_(False)

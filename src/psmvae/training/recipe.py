@@ -30,10 +30,14 @@ class Trainable(Protocol):
 
 @dataclass(frozen=True)
 class First:
-    """Parameters that are trained alone, and the loss of each row for them, ``(member, row)``."""
+    """Parameters that are trained alone, and the loss of each row for them, ``(member, row)``.
+
+    ``judge`` is called when they are trained.
+    """
 
     parameters: list[nn.Parameter]
     loss: Callable[[Batch, Noise], Tensor]
+    judge: Callable[[Table], None]
 
 
 class Recipe(Protocol):
