@@ -123,7 +123,7 @@ def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[
         _agreement(grids),
         _beyond(grids["grid"]),
         *(_sets_section(name, grids[name], shown) for name in (SETS, PRINTED_SETS)),
-        *(_table_section(name, grids[name]) for name in OTHERS if "sets" not in name),
+        *(_table_section(name, grids[name]) for name in OTHERS if name not in (SETS, PRINTED_SETS)),
         _draws(shown, twelve),
         *(
             _figure_section(name, grids[name], figures[name])

@@ -73,7 +73,8 @@ class DeepImputer(Imputer):
         Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
         imputers with latent variables start from a shorter factor analysis, and "auto" stands for
         what learns fastest: a `network` of two blocks of 128 without dropout, a `learning_rate` of
-        3e-3, a `hide` of .5; a `PSMVAEImputer` learns a `regression` first.
+        3e-3, a `hide` of .5; a `PSMVAEImputer` learns a `regression` first, and has a network of
+        one block of 64 beside it.
     device : str, default="auto"
         "auto" (CUDA where there is one), "cpu", "cuda" or "cuda:N".
     random_state : int, RandomState or None, default=None

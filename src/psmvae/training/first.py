@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
 from psmvae.nn.noise import Noise
 from psmvae.training.adam import Adam
@@ -34,10 +35,11 @@ def train_first(
     noise: Noise,
     max_norm: float,
     part: Callable[[], float],
-) -> None:
+) -> Tensor:
     """Train parameters alone until ``part()`` of their time is 1, and no further after that.
 
-    The weights with the lowest held-out error are kept.
+    The weights with the lowest held-out error are kept. Returns the members for which they decide
+    that error from then on.
     """
     n_members, n_rows = table.m.shape[:2]
     size, looks = min(BATCH, n_rows), 0
@@ -64,6 +66,6 @@ def train_first(
                 break
     weights.restore(best=bool(torch.isfinite(best).all()))
     weights.release()
-    first.judge(table)
     for parameter in first.parameters:
         parameter.requires_grad_(False)
+    return first.judge(table)

@@ -122,15 +122,18 @@ def some_rows(most: int, share: float) -> int:
 
 
 @torch.no_grad()
-def judge_regression(model: GMVAE, table: Table) -> None:
+def judge_regression(model: GMVAE, table: Table) -> Tensor:
     """Believe the regression where it does no worse on held-out cells than what it replaces.
 
     In very little time it may not have learned as much as factor analysis knows from the start.
+    Returns which members believe it.
     """
     model.regressed.fill_(0.0)
     without = held_out_error(model, table)
     model.regressed.fill_(1.0)
-    model.regressed.copy_(held_out_error(model, table) <= without)
+    believed = held_out_error(model, table) <= without
+    model.regressed.copy_(believed)
+    return believed
 
 
 @torch.no_grad()

@@ -186,6 +186,7 @@ def train(
         share = min(1.0, max(most, 0.0) / max(last, 1e-9))
         reserve = share * last + times[1] - times[0]
 
+    decided = torch.zeros_like(best, dtype=torch.bool)
     first = recipe.first() if measures and settings.first_share > 0 else None
     with ctrl_c_noted() as pressed:
         if first is not None and settings.max_time is not None:
@@ -195,7 +196,7 @@ def train(
             def part() -> float:
                 return 1.0 if pressed.is_set() else (now() - started) / max(seconds, 1e-9)
 
-            train_first(first, recipe.model, table, noise, MAX_NORM, part)
+            decided = train_first(first, recipe.model, table, noise, MAX_NORM, part)
         weights = Weights(recipe.model.parameters(), settings.average)
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:
@@ -218,8 +219,8 @@ def train(
             error = None
             if measures:
                 found = measure()
-                # what was trained first decides the error: it cannot judge the rest
-                better = (found < best * (1 - MIN_GAIN)) | (first is not None)
+                # where what was trained first decides the error, it cannot judge the rest
+                better = (found < best * (1 - MIN_GAIN)) | decided
                 if separate:
                     better = better & (stale < settings.patience)
                 weights.keep(better)

@@ -32,12 +32,13 @@ class Trainable(Protocol):
 class First:
     """Parameters that are trained alone, and the loss of each row for them, ``(member, row)``.
 
-    ``judge`` is called when they are trained.
+    ``judge`` is asked when they are trained, for each member: whether they decide its held-out
+    error from then on.
     """
 
     parameters: list[nn.Parameter]
     loss: Callable[[Batch, Noise], Tensor]
-    judge: Callable[[Table], None]
+    judge: Callable[[Table], Tensor]
 
 
 class Recipe(Protocol):
