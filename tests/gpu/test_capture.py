@@ -7,13 +7,16 @@ import pytest
 import torch
 
 import psmvae
-from psmvae import PSMVAEImputer, SelfMask
+from psmvae import Network, PSMVAEImputer, SelfMask
 from psmvae.imputers.together import fit_together
 from psmvae.training import step
 
 pytestmark = pytest.mark.gpu
 
 QUICK = {"max_epochs": 4, "batch_size": 32, "random_state": 0, "device": "cuda"}
+
+
+REGRESSION = Network(width=32, depth=2, residual=False, linear=False, smooth=True)
 
 
 def table(n=200, seed=0):
@@ -43,6 +46,7 @@ def graphs(monkeypatch):
     [
         lambda **k: PSMVAEImputer(**k),
         lambda **k: PSMVAEImputer(bootstrap=True, **k),
+        lambda **k: PSMVAEImputer(regression=REGRESSION, **k),
         lambda **k: PSMVAEImputer("self", **k),
         lambda **k: PSMVAEImputer.paper("b", **k),
         lambda **k: PSMVAEImputer.paper("a", **k),
@@ -56,6 +60,7 @@ def graphs(monkeypatch):
     ids=[
         "default",
         "bootstrap",
+        "regression",
         "self",
         "b",
         "a",

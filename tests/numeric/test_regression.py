@@ -148,17 +148,6 @@ def test_the_loss_of_a_regression_is_that_of_hidden_cells():
     torch.testing.assert_close(model.log_p_by_regression(batch, None), expected)
 
 
-class Clock:
-    """Parts of a time that is counted in steps."""
-
-    def __init__(self, n):
-        self.n, self.calls = n, 0
-
-    def __call__(self):
-        self.calls += 1
-        return (self.calls - 1) / self.n
-
-
 def trained_first(n_steps, seed=0):
     generator = torch.Generator().manual_seed(seed)
     a = 4 * torch.rand(800, 1, generator=generator) - 2
@@ -176,7 +165,7 @@ def trained_first(n_steps, seed=0):
         lambda split: judge_regression(model, split),
     )
     before = held_out_error(model, table)
-    train_first(first, model, table, Noise(seed), 100.0, Clock(n_steps))
+    train_first(first, model, table, Noise(seed), 100.0, lambda done: done / n_steps)
     return model, before, held_out_error(model, table)
 
 

@@ -188,7 +188,11 @@ class DeepImputer(Imputer):
             linear_rows=pace.linear_rows,
             linear_steps=pace.linear_steps,
             bootstrap=bool(self.bootstrap),
+            first_steps=(
+                0 if pace.regression is None else sizing.first_steps_for(n_rows, most_epochs)
+            ),
             first_share=pace.first_share,
+            settle_steps=sizing.SETTLE_STEPS,
             held_rows=pace.held_rows,
         )
 
@@ -218,7 +222,7 @@ class DeepImputer(Imputer):
         """Set what training told, and what is learned of the table by the trained model."""
         self.history_ = history
         self.best_error_ = history[-1].best_error if history else None
-        self.n_epochs_ = len(history)
+        self.n_epochs_ = history[-1].epoch if history else 0
         self._conclude(x, m)
 
     def _conclude(self, x: Tensor, m: Tensor) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from psmvae.imputers import checks
 from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
-from psmvae.imputers.sizing import HURRIED_FIRST, Pace
+from psmvae.imputers.sizing import FEWEST_ROWS, HURRIED_FIRST, Pace, usual_first
 from psmvae.models.gmvae import Settings
 from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
@@ -53,9 +53,9 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         where the mask is ignored.
     regression : Network, "auto" or None, default="auto"
         A network that says what the observed cells tell of the missing ones directly: the middle of
-        p(x_mis | z, r, x_obs), of which z and r then say how it varies. "auto": none, unless
-        `max_time` leaves a CPU so little time that it pays to learn this first (for most of
-        it; see `max_time`) and the mask does not depend on x. Not with ``scale="student"``.
+        p(x_mis | z, r, x_obs), of which z and r then say how it varies. It is learned first, and
+        believed where held-out cells bear it out. "auto": one sized to the table, for 2,000 rows or
+        more, unless the mask depends on x or `held_out` is 0. Not with ``scale="student"``.
     **parameters
         Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
         weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, unseen, network, hide,
@@ -143,7 +143,14 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
 
     @property
     def _pace(self) -> Pace:
-        return HURRIED_FIRST if self.in_a_hurry_ and self._may_regress else super()._pace
+        if not self._may_regress:
+            return super()._pace
+        if self.in_a_hurry_:
+            return HURRIED_FIRST
+        # a small table teaches a regression less than it does factor analysis, and without held-out
+        # cells nobody knows which one is better
+        pays = self.n_rows_ >= FEWEST_ROWS and self.held_out > 0
+        return usual_first(self.n_rows_) if pays or self.regression != "auto" else super()._pace
 
     @property
     def _may_regress(self) -> bool:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from psmvae.nn.network import Network
+from psmvae.training.first import first_batches
 from psmvae.training.settings import LINEAR_ROWS, LINEAR_STEPS
 
 # Steps of training asked for at most, whatever the number of rows.
 MAX_STEPS = 20_000
 MIN_EPOCHS, MAX_EPOCHS = 100, 1000
+# A regression has been through the table so often when it learns no more, and is good enough after
+# so many steps. What varies about it, then, is learned in a few.
+FIRST_EPOCHS, FIRST_STEPS, SETTLE_STEPS = 200, 20_000, 1500
 MANY_COLUMNS = 40
 # Seconds a row that a CPU needs for what "auto" usually stands for: with less it gets through the
 # table so few times that another pace learns more (on letter and wine still at ten milliseconds).
@@ -23,8 +27,8 @@ class Pace:
 
     ``network`` None is one sized to the table; ``linear_rows`` and ``linear_steps`` are the rows
     and steps of the factor analysis that training starts from. ``regression`` is the network of a
-    regression on x_obs, trained first and alone for ``first_share`` of the time; cells are held out
-    in the first ``held_rows`` rows only, where given.
+    regression on x_obs, trained first and alone, for ``first_share`` of a user's time at most;
+    cells are held out in the first ``held_rows`` rows only, where given.
     """
 
     network: Network | None
@@ -33,7 +37,7 @@ class Pace:
     linear_rows: int
     linear_steps: int
     regression: Network | None = None
-    first_share: float = 0.0
+    first_share: float = 1.0
     held_rows: int | None = None
 
 
@@ -41,16 +45,30 @@ USUAL = Pace(None, 1e-3, 0.25, LINEAR_ROWS, LINEAR_STEPS)
 # Chosen by the error of held-out cells in the time that MissForest takes (`benchmarks/pace.py`).
 # All rows have something to teach then, and a thousand are enough to measure the error of.
 HURRIED = Pace(Network(width=128, depth=2), 3e-3, 0.5, 1000, 30)
+REGRESSION = Network(width=192, depth=3, residual=False, linear=False, smooth=True)
+LARGE_REGRESSION = replace(REGRESSION, width=256, depth=4)
 HURRIED_FIRST = Pace(
     Network(width=64, depth=1),
     3e-3,
     0.5,
     1000,
     30,
-    regression=Network(width=192, depth=3, residual=False, linear=False, smooth=True),
+    regression=REGRESSION,
     first_share=0.92,
     held_rows=1024,
 )
+USUAL_FIRST = Pace(
+    None,
+    1e-3,
+    0.25,
+    LINEAR_ROWS,
+    LINEAR_STEPS,
+    regression=REGRESSION,
+    first_share=0.8,
+    held_rows=2048,
+)
+# From so many rows on a table can teach larger networks.
+MANY_ROWS = 10_000
 
 
 def pace(n_rows: int, n_members: int, max_time: float | None, device: str) -> Pace:
@@ -58,6 +76,11 @@ def pace(n_rows: int, n_members: int, max_time: float | None, device: str) -> Pa
     if max_time is None or device != "cpu" or n_rows < FEWEST_ROWS:
         return USUAL
     return HURRIED if max_time < SECONDS_A_ROW * n_rows * n_members else USUAL
+
+
+def usual_first(n_rows: int) -> Pace:
+    """The usual pace with a regression as large as the rows can teach."""
+    return USUAL_FIRST if n_rows < MANY_ROWS else replace(USUAL_FIRST, regression=LARGE_REGRESSION)
 
 
 def network_for(n_rows: int, n_columns: int) -> Network:
@@ -70,7 +93,7 @@ def network_for(n_rows: int, n_columns: int) -> Network:
         return Network(width=256, depth=3, dropout=0.05)
     if n_rows < 2000:
         return Network(width=64, depth=1, dropout=0.1)
-    if n_rows < 10_000:
+    if n_rows < MANY_ROWS:
         return Network(width=128, depth=2, dropout=0.05)
     return Network(width=256, depth=3)
 
@@ -89,3 +112,8 @@ def max_epochs_for(n_rows: int, batch_size: int) -> int:
     """Epochs that come to at most MAX_STEPS, within bounds."""
     steps = max(1, n_rows // batch_size)
     return max(MIN_EPOCHS, min(MAX_EPOCHS, MAX_STEPS // steps))
+
+
+def first_steps_for(n_rows: int, max_epochs: int) -> int:
+    """Steps of a regression, which is trained before all else."""
+    return min(FIRST_STEPS, min(FIRST_EPOCHS, max_epochs) * first_batches(n_rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.adam import adam
 
 
@@ -17,8 +17,8 @@ class Adam:
     ----------
     weights : Parameter
         Moved in place by their gradient.
-    learning_rate : float
-        Of each step.
+    learning_rate : float or Tensor
+        Of each step. Where steps are captured in a graph, only a tensor can change between them.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Adam:
     tensor([ 0.9000, -0.9000])
     """
 
-    def __init__(self, weights: nn.Parameter, learning_rate: float) -> None:
+    def __init__(self, weights: nn.Parameter, learning_rate: float | Tensor) -> None:
         self.weights, self.learning_rate = weights, learning_rate
         self.mean = torch.zeros_like(weights.detach())
         self.square = torch.zeros_like(weights.detach())
@@ -49,7 +49,7 @@ class Adam:
             [],
             [self.n_steps],
             fused=True,
-            capturable=False,
+            capturable=self.weights.is_cuda,
             amsgrad=False,
             beta1=0.9,
             beta2=0.999,

@@ -67,6 +67,11 @@ class Table:
         """Rows of a member's table."""
         return self.x.shape[1]
 
+    @property
+    def measures(self) -> bool:
+        """Whether every member has held-out cells where the error is measured."""
+        return bool(self.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
+
     def batch(self, rows: Tensor, hide: float, noise: Noise, *, even: bool = False) -> Batch:
         """Rows ``(member, k)`` with a random share of each hidden from the encoder.
 

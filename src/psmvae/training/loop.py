@@ -16,8 +16,8 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
 from psmvae.training.compiled import Compiled, Loss
-from psmvae.training.first import train_first
-from psmvae.training.heldout import MAX_HELD_OUT_ROWS, Table, held_out_error, picked
+from psmvae.training.first import first_batches, train_first
+from psmvae.training.heldout import Table, held_out_error, picked
 from psmvae.training.recipe import Recipe
 from psmvae.training.settings import Training
 from psmvae.training.step import Stepper
@@ -140,7 +140,7 @@ def train(
     )
     if table.picks is not None:
         m = picked(m, table.picks)
-    measures = bool(table.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
+    measures = table.measures
     recipe.start(table, m, noise)
     size = min(settings.batch_size, n_rows)
     n_batches = max(1, n_rows // size)
@@ -154,10 +154,7 @@ def train(
         return error
 
     def stepper(learning_rate: float, columns: Tensor | None) -> Stepper:
-        adam: Adam | torch.optim.Adam = Adam(weights.now, learning_rate)
-        if x.device.type == "cuda":
-            # in a graph only what PyTorch itself has tried there
-            adam = torch.optim.Adam([weights.now], lr=learning_rate, fused=True, capturable=True)
+        adam = Adam(weights.now, learning_rate)
         loss_of: Loss = recipe.loss
         if x.device.type == "cuda" and columns is None and pays_to_compile(settings, n_batches):
             loss_of = Compiled(recipe.loss, weights.parameters)
@@ -187,16 +184,41 @@ def train(
         reserve = share * last + times[1] - times[0]
 
     decided = torch.zeros_like(best, dtype=torch.bool)
-    first = recipe.first() if measures and settings.first_share > 0 else None
+    first = recipe.first() if settings.first_steps > 0 else None
+    # passes through the table before the first epoch, and the epochs of members whose error is
+    # decided by then
+    passes, settled = 0, min(settings.max_epochs, max(1, settings.settle_steps // n_batches))
+
+    def tell(epoch: int, n_epochs: int, error: Tensor | None, part: float) -> None:
+        seconds = time.perf_counter() - began
+        found = None if error is None else float(error.mean())
+        reached = float(best.mean()) if measures else None
+        progress = Progress(epoch, n_epochs, found, reached, seconds, seconds / part - seconds)
+        result.history.append(progress)
+        if callback is not None:
+            callback(progress)
+
     with ctrl_c_noted() as pressed:
-        if first is not None and settings.max_time is not None:
-            started = now()
-            seconds = settings.first_share * (settings.max_time - reserve) - (started - began)
+        if first is not None:
+            started, steps_a_pass = now(), first_batches(n_rows)
 
-            def part() -> float:
-                return 1.0 if pressed.is_set() else (now() - started) / max(seconds, 1e-9)
+            def way(n_steps: int) -> float:
+                """The part that is done of what is trained first."""
+                nonlocal passes
+                passes = -(-n_steps // steps_a_pass)
+                part = n_steps / settings.first_steps
+                if settings.max_time is not None:
+                    most = settings.first_share * (settings.max_time - reserve)
+                    part = max(part, (now() - started) / max(most - (started - began), 1e-9))
+                return 1.0 if pressed.is_set() else part
 
-            decided = train_first(first, recipe.model, table, noise, MAX_NORM, part)
+            def told(error: Tensor, part: float) -> None:
+                nonlocal best
+                best = error
+                tell(passes, int(passes / part) + settled, error, part)
+
+            shown = told if measures else None
+            decided = train_first(first, recipe.model, table, noise, MAX_NORM, way, stream, shown)
         weights = Weights(recipe.model.parameters(), settings.average)
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:
@@ -210,30 +232,25 @@ def train(
         if measures:
             best = measure()
         step = stepper(settings.learning_rate, None)
-        for epoch in range(1, settings.max_epochs + 1):
+        # without held-out cells all epochs were asked for
+        n_epochs = settled if measures and bool(decided.all()) else settings.max_epochs
+        for epoch in range(1, n_epochs + 1):
             shuffled = noise.shuffles(n_members, n_rows)
             for k in range(n_batches):
                 step(shuffled[:, k * size : (k + 1) * size])
                 if pressed.is_set() or late():
                     break
-            error = None
+            found = None
             if measures:
                 found = measure()
                 # where what was trained first decides the error, it cannot judge the rest
-                better = (found < best * (1 - MIN_GAIN)) | decided
+                better = torch.where(decided, epoch <= settled, found < best * (1 - MIN_GAIN))
                 if separate:
                     better = better & (stale < settings.patience)
                 weights.keep(better)
                 best = torch.where(better, found, best)
                 stale = torch.where(better, 0.0, stale + 1)
-                error = float(found.mean())
-            seconds = time.perf_counter() - began
-            left = seconds / epoch * (settings.max_epochs - epoch)
-            reached = float(best.mean()) if measures else None
-            progress = Progress(epoch, settings.max_epochs, error, reached, seconds, left)
-            result.history.append(progress)
-            if callback is not None:
-                callback(progress)
+            tell(passes + epoch, passes + n_epochs, found, (passes + epoch) / (passes + n_epochs))
             if pressed.is_set():
                 result.interrupted = True
                 break

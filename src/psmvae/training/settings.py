@@ -21,8 +21,9 @@ class Training:
     ``objective`` is the bound that is raised, with ``n_draws`` draws of z a row. ``max_time`` is
     how many seconds the steps may take. ``linear_rows`` and ``linear_steps`` are the rows and steps
     of the factor analysis that gives first weights. ``bootstrap`` gives each member rows drawn with
-    replacement. ``first_share`` is the share of ``max_time`` that goes to what a recipe trains
-    first and alone. Cells are held out in the first ``held_rows`` rows only, where given.
+    replacement. ``first_steps`` is how many steps go to what a recipe trains first and alone, in no
+    more than ``first_share`` of ``max_time``; where that decides the error, all else has
+    ``settle_steps``. Cells are held out in the first ``held_rows`` rows only, where given.
     """
 
     max_epochs: int
@@ -40,5 +41,7 @@ class Training:
     linear_rows: int = LINEAR_ROWS
     linear_steps: int = LINEAR_STEPS
     bootstrap: bool = False
-    first_share: float = 0.0
+    first_steps: int = 0
+    first_share: float = 1.0
+    settle_steps: int = 0
     held_rows: int | None = None

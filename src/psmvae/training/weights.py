@@ -86,6 +86,11 @@ class Weights:
             p.grad = None
 
     @torch.no_grad()
+    def shrink(self, share: Tensor | float) -> None:
+        """Draw all weights to 0 by a share of themselves."""
+        self.now.mul_(1 - share)
+
+    @torch.no_grad()
     def update_mean(self) -> None:
         """Move the mean towards the weights; faster in the first steps."""
         if self.decay > 0:
