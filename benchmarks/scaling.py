@@ -3,7 +3,8 @@
 Along three axes, all else being fixed: rows (10^3 to 10^6, at 10 columns), columns (10 to 1,000, at
 1,000 rows) and importance draws of transform (10 to 10,000, at 1,000 rows of 10 columns). The
 imputer has its defaults otherwise, so that the network grows with the rows in steps (at 2,000 and
-at 10,000 rows). Each figure comes from a fresh process:
+at 10,000 rows), but no regression: that is trained for steps and not for epochs, as many of them
+for 20,000 rows as for any more. Each figure comes from a fresh process:
 
 - *fit* of one epoch (``--epochs``): seconds of all that `fit` does, the start from simple models
   and the calibration of the draws among it, which do not grow with the epochs;
@@ -92,6 +93,7 @@ def measure(cell: Cell) -> Record:
         enough_draws=None if cell.weighed else 10.0,
         max_epochs=cell.epochs,
         network=network_for(cell.rows, cell.columns),
+        regression=None,
         device=cell.device,
         random_state=0,
     )

@@ -73,8 +73,8 @@ class DeepImputer(Imputer):
         Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
         imputers with latent variables start from a shorter factor analysis, and "auto" stands for
         what learns fastest: a `network` of two blocks of 128 without dropout, a `learning_rate` of
-        3e-3, a `hide` of .5; a `PSMVAEImputer` learns a `regression` first, and has a network of
-        one block of 64 beside it.
+        3e-3, a `hide` of .5; a `PSMVAEImputer` has a network of one block of 64 beside its
+        `regression`.
     device : str, default="auto"
         "auto" (CUDA where there is one), "cpu", "cuda" or "cuda:N".
     random_state : int, RandomState or None, default=None
@@ -87,11 +87,11 @@ class DeepImputer(Imputer):
     schema_ : Schema
         What each column is.
     history_ : list of Progress
-        One entry an epoch.
+        One entry an epoch, and ten for a `regression` that is learned first.
     best_error_ : float or None
         Error of the held-out cells, in standard deviations, of the weights that were kept.
     n_epochs_ : int
-        Epochs trained.
+        Epochs trained, those of a `regression` among them.
 
     Notes
     -----

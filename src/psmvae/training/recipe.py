@@ -58,7 +58,7 @@ class Recipe(Protocol):
         ...
 
     def first(self) -> First | None:
-        """What a limit of time goes to first; nothing in most models."""
+        """What is trained first, on a loss of its own; nothing in most models."""
         ...
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
