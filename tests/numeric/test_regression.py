@@ -14,7 +14,7 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.places import FEWEST_BINS, MOST_BINS, MOST_FEATURES, Places
 from psmvae.training.first import rate_at, train_first
 from psmvae.training.heldout import Table, held_out_error
-from psmvae.training.latent import judge_regression
+from psmvae.training.latent import LatentRecipe, judge_regression
 from psmvae.training.recipe import First
 
 
@@ -146,6 +146,37 @@ def test_the_loss_of_a_regression_is_that_of_hidden_cells():
     normal = torch.distributions.Normal(middle, 1.0)
     expected = (normal.log_prob(batch.x) * hidden).sum(-1)
     torch.testing.assert_close(model.log_p_by_regression(batch, None), expected)
+
+
+@pytest.mark.parametrize("smooth", [True, False])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_the_gradient_by_hand_is_that_of_autograd(smooth, depth):
+    network = Network(width=8, depth=depth, residual=False, linear=False, smooth=smooth)
+    model = make(real_columns(4), n_members=1, n_sets=1, network=RESIDUAL, regression=network)
+    first = LatentRecipe(model, None).first()
+    batch = rows(n_members=1)
+    first.loss(batch, None).mean(1).sum().backward()
+    into = [torch.zeros_like(p) for p in first.parameters]
+    first.gradient(batch, into)
+    for parameter, found in zip(first.parameters, into, strict=True):
+        torch.testing.assert_close(found, parameter.grad, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"n_members": 2},
+        {"n_sets": 2},
+        {"regression": Network(width=8, depth=1)},
+        {"regression": Network(width=8, depth=1, residual=False, linear=False, dropout=0.1)},
+        {"columns": mixed_columns()},
+    ],
+    ids=str,
+)
+def test_what_is_not_known_by_hand_is_left_to_autograd(other):
+    given = {"n_members": 1, "n_sets": 1, "network": RESIDUAL, "regression": PLAIN} | other
+    model = make(given.pop("columns", real_columns(4)), **given)
+    assert LatentRecipe(model, None).first().gradient is None
 
 
 def trained_first(n_steps, seed=0):

@@ -189,7 +189,8 @@ class MLP(nn.Module):
         super().__init__()
         width = network.width
         self.residual = network.residual
-        self.bends = silu if network.residual or network.smooth else relu
+        self.is_smooth = network.residual or network.smooth
+        self.bends = silu if self.is_smooth else relu
         self.dropout = network.dropout
         self.set_at = set_at
         self.n_sets = n_sets

@@ -42,6 +42,10 @@ class Regression(nn.Module):
 
     def forward(self, features: Tensor, x: Tensor, visible: Tensor, noise: Noise | None) -> Tensor:
         """Outputs ``(member, row, 1, set, output)``; ``features`` are 0 where not visible."""
-        inputs = torch.cat([features, visible, self.places(x, visible)], -1)
+        inputs = self.inputs(features, x, visible)
         outputs: Tensor = self.net(inputs[:, :, None, None], noise)
         return outputs
+
+    def inputs(self, features: Tensor, x: Tensor, visible: Tensor) -> Tensor:
+        """What the network sees, ``(member, row, input)``."""
+        return torch.cat([features, visible, self.places(x, visible)], -1)

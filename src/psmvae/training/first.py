@@ -62,11 +62,17 @@ def train_first(
     share = DECAY / max(1.0, float(table.m.sum(1).mean()))
     adam = Adam(weights.now, rate if device.type == "cuda" else 0.0)
 
+    into = [] if first.gradient is None else weights.gradients()
+
     def one_step(rows: Tensor) -> None:
-        with by_tensor_cores(device):
-            loss = first.loss(table.batch(rows, HIDE, noise, even=True), noise)
-            loss.mean(1).sum().backward()
-        weights.take_gradients(max_norm)
+        batch = table.batch(rows, HIDE, noise, even=True)
+        if first.gradient is not None:
+            first.gradient(batch, into)
+            weights.cut_gradients(max_norm)
+        else:
+            with by_tensor_cores(device):
+                first.loss(batch, noise).mean(1).sum().backward()
+            weights.take_gradients(max_norm)
         adam.step()
         weights.shrink(share * adam.learning_rate)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -14,6 +15,7 @@ from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.noise import Noise
+from psmvae.nn.squares import SquaredError
 from psmvae.training.heldout import Table, held_out_error
 from psmvae.training.recipe import First
 from psmvae.training.settings import Training
@@ -78,13 +80,22 @@ class LatentRecipe:
 
     def first(self) -> First | None:
         """The regression, by the density of hidden cells."""
-        if self.model.regression is None:
+        model, regression = self.model, self.model.regression
+        if regression is None:
             return None
-        parameters = list(self.model.regression.parameters())
+
+        def by_hand(batch: Batch, into: Sequence[Tensor]) -> None:
+            features = model.inputs.features(batch.x) * model.inputs.spread(batch.visible)
+            hidden = batch.m - batch.visible
+            error.gradient(features, batch.x, batch.visible, hidden, into)
+
+        fits = SquaredError.fits(regression, model.inputs)
+        error = SquaredError(regression)
         return First(
-            parameters,
-            lambda *given: -self.model.log_p_by_regression(*given),
-            lambda table: judge_regression(self.model, table),
+            list(regression.parameters()),
+            lambda *given: -model.log_p_by_regression(*given),
+            lambda table: judge_regression(model, table),
+            by_hand if fits else None,
         )
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:

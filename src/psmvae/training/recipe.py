@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,12 +33,14 @@ class First:
     """Parameters that are trained alone, and the loss of each row for them, ``(member, row)``.
 
     ``judge`` is asked when they are trained, for each member: whether they decide its held-out
-    error from then on.
+    error from then on. ``gradient``, where it is known without autograd, is written into tensors
+    shaped as the parameters.
     """
 
     parameters: list[nn.Parameter]
     loss: Callable[[Batch, Noise], Tensor]
     judge: Callable[[Table], Tensor]
+    gradient: Callable[[Batch, Sequence[Tensor]], None] | None = None
 
 
 class Recipe(Protocol):

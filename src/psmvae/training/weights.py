@@ -76,14 +76,30 @@ class Weights:
         grad = torch.cat(parts, 1)
         if columns is not None:
             grad = grad * columns
+        self.now.grad = self._cut(grad, limit)
+        for p in self.parameters:
+            p.grad = None
+
+    def gradients(self) -> list[Tensor]:
+        """Tensors shaped as the parameters to write gradients into, for `cut_gradients`."""
+        self.now.grad = torch.zeros_like(self.now)
+        parts = self.now.grad.tensor_split(self.ends[:-1], dim=1)
+        return [part.view(p.shape) for part, p in zip(parts, self.parameters, strict=True)]
+
+    @torch.no_grad()
+    def cut_gradients(self, limit: float) -> None:
+        """Scale what was written into `gradients` as `take_gradients` does."""
+        grad = self.now.grad
+        if grad is not None and (cut := self._cut(grad, limit)) is not grad:
+            grad.copy_(cut)
+
+    def _cut(self, grad: Tensor, limit: float) -> Tensor:
         norm = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
         # most steps need no cut; a GPU is not asked, since it would have to be waited for
         if grad.is_cuda or not bool((norm <= limit).all()):
             factor = limit / norm.clamp(min=limit)
-            grad = torch.where(norm < torch.inf, grad * factor, self.nothing)
-        self.now.grad = grad
-        for p in self.parameters:
-            p.grad = None
+            return torch.where(norm < torch.inf, grad * factor, self.nothing)
+        return grad
 
     @torch.no_grad()
     def shrink(self, share: Tensor | float) -> None:
