@@ -7,7 +7,7 @@ import torch
 
 import psmvae
 from psmvae import GAINImputer, MIWAEImputer, Network, PSMVAEImputer
-from psmvae.imputers.sizing import HURRIED, HURRIED_FIRST, USUAL, pace
+from psmvae.imputers.sizing import HURRIED, HURRIED_FIRST, REGRESSION, USUAL, pace
 from psmvae.imputers.together import fit_together
 
 
@@ -119,3 +119,73 @@ def test_all_kinds_of_columns_in_a_hurry(tmp_path, more):
     imputer.save(tmp_path / "m.safetensors")
     again = psmvae.load(tmp_path / "m.safetensors", device="cpu")
     pd.testing.assert_frame_equal(again.transform(holes), filled)
+
+
+def bent(n=2000, seed=0):
+    """A table that no factor analysis can tell the half of."""
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-2, 2, size=(n, 1))
+    x = np.hstack([a, np.cos(3 * a), np.abs(a), a**2]) + 0.05 * rng.normal(size=(n, 4))
+    return np.where(rng.random(x.shape) < 0.2, np.nan, x)
+
+
+@pytest.fixture
+def brief(monkeypatch):
+    """Few steps of all that is trained."""
+    monkeypatch.setattr("psmvae.imputers.sizing.FIRST_EPOCHS", 20)
+    monkeypatch.setattr("psmvae.imputers.sizing.SETTLE_STEPS", 24)
+
+
+def test_a_table_that_can_teach_a_regression_has_one_learned_first(brief):
+    seen = []
+    imputer = PSMVAEImputer(device="cpu", random_state=0).fit(bent(), callback=seen.append)
+    assert not imputer.in_a_hurry_
+    assert imputer.model_.settings.regression == REGRESSION
+    assert imputer.model_.regressed.tolist() == [1.0]
+    # ten reports of twenty passes, then three epochs of eight steps
+    assert [progress.epoch for progress in seen] == [*range(2, 22, 2), 21, 22, 23]
+    assert imputer.history_ == seen
+    assert imputer.n_epochs_ == 23
+    assert seen[-1].max_epochs == 23
+    assert imputer.best_error_ < 0.6
+
+
+def test_where_the_regression_is_not_believed_training_goes_on_as_without(brief):
+    # linear: factor analysis knows all there is to know from the start
+    imputer = PSMVAEImputer(device="cpu", patience=2, random_state=0).fit(table())
+    assert imputer.model_.regressed.tolist() == [0.0]
+    assert imputer.n_epochs_ >= 20 + imputer.patience
+    assert not np.isnan(imputer.transform(table())).any()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"regression": None}, {"scale": "student"}, {"mask_model": "self"}, {"held_out": 0.0}],
+    ids=str,
+)
+def test_no_regression_is_learned_where_it_does_not_pay(given):
+    imputer = PSMVAEImputer(max_epochs=1, device="cpu", random_state=0, **given).fit(table())
+    assert imputer.model_.regression is None
+    assert imputer.n_epochs_ == 1
+
+
+def test_a_small_table_has_a_regression_only_where_one_is_asked_for(brief):
+    small = bent(500)
+    assert PSMVAEImputer(max_epochs=1, device="cpu").fit(small).model_.regression is None
+    own = {"regression": Network(width=16, depth=2, residual=False, linear=False)}
+    for held_out, passes in ((0.1, 3), (0.0, 3)):
+        more = {"held_out": held_out, "max_epochs": 3, "device": "cpu", "random_state": 0}
+        imputer = PSMVAEImputer(**own, **more).fit(small)
+        assert imputer.n_epochs_ == passes + 3
+        assert not np.isnan(imputer.transform(small)).any()
+
+
+def test_members_and_resampled_rows_have_a_regression_each(brief, tmp_path):
+    more = {"n_members": 2, "bootstrap": True, "device": "cpu", "random_state": 0}
+    imputer = PSMVAEImputer(max_epochs=2, **more).fit(bent())
+    weight = imputer.model_.regression.net.first.weight
+    assert weight.shape[0] == 2
+    assert not torch.equal(weight[0], weight[1])
+    imputer.save(tmp_path / "m.safetensors")
+    again = psmvae.load(tmp_path / "m.safetensors", device="cpu")
+    np.testing.assert_array_equal(again.transform(bent()), imputer.transform(bent()))
