@@ -133,7 +133,7 @@ def bent(n=2000, seed=0):
 def brief(monkeypatch):
     """Few steps of all that is trained."""
     monkeypatch.setattr("psmvae.imputers.sizing.FIRST_EPOCHS", 20)
-    monkeypatch.setattr("psmvae.imputers.sizing.SETTLE_STEPS", 24)
+    monkeypatch.setattr("psmvae.imputers.sizing.SETTLE_STEPS_ON_CPU", 24)
 
 
 def test_a_table_that_can_teach_a_regression_has_one_learned_first(brief):

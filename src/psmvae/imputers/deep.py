@@ -192,7 +192,7 @@ class DeepImputer(Imputer):
                 0 if pace.regression is None else sizing.first_steps_for(n_rows, most_epochs)
             ),
             first_share=pace.first_share,
-            settle_steps=sizing.SETTLE_STEPS,
+            settle_steps=sizing.settle_steps_for(checks.torch_device(self.device).type),
             held_rows=pace.held_rows,
         )
 

@@ -12,8 +12,12 @@ from psmvae.training.settings import LINEAR_ROWS, LINEAR_STEPS
 MAX_STEPS = 20_000
 MIN_EPOCHS, MAX_EPOCHS = 100, 1000
 # A regression has been through the table so often when it learns no more, and is good enough after
-# so many steps. What varies about it, then, is learned in a few.
-FIRST_EPOCHS, FIRST_STEPS, SETTLE_STEPS = 200, 20_000, 1500
+# so many steps.
+FIRST_EPOCHS, FIRST_STEPS = 200, 20_000
+# How cells vary about it is then learned in a few steps. More of them make draws a little sharper,
+# and single imputations no better: a CPU, where each takes several times as long as one of a
+# regression, does fewer.
+SETTLE_STEPS, SETTLE_STEPS_ON_CPU = 1500, 600
 MANY_COLUMNS = 40
 # Seconds a row that a CPU needs for what "auto" usually stands for: with less it gets through the
 # table so few times that another pace learns more (on letter and wine still at ten milliseconds).
@@ -117,3 +121,8 @@ def max_epochs_for(n_rows: int, batch_size: int) -> int:
 def first_steps_for(n_rows: int, max_epochs: int) -> int:
     """Steps of a regression, which is trained before all else."""
     return min(FIRST_STEPS, min(FIRST_EPOCHS, max_epochs) * first_batches(n_rows))
+
+
+def settle_steps_for(device: str) -> int:
+    """Steps of all else, where a regression decides the error."""
+    return SETTLE_STEPS_ON_CPU if device == "cpu" else SETTLE_STEPS
