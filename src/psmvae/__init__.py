@@ -6,7 +6,8 @@ Examples
 >>> "PSMVAEImputer" in dir(psmvae)
 True
 
-Importing the package is cheap: torch is loaded when a name that needs it is first used.
+Importing the package is cheap: scikit-learn is loaded when an imputer is first made, torch when one
+is first fitted or read from a file.
 """
 
 from __future__ import annotations
@@ -30,9 +31,7 @@ if TYPE_CHECKING:
         VAEImputer,
         load,
     )
-    from psmvae.nn.joint_mask import JointMask
-    from psmvae.nn.mask import LatentMask, NoMask, SelfMask
-    from psmvae.nn.network import Network
+    from psmvae.nn.settings import JointMask, LatentMask, Network, NoMask, SelfMask
 
 __all__ = [
     "DLGMImputer",
@@ -54,12 +53,9 @@ __all__ = [
     "load",
 ]
 
+_SETTINGS = ("JointMask", "LatentMask", "Network", "NoMask", "SelfMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
-    "JointMask": "psmvae.nn.joint_mask",
-    "LatentMask": "psmvae.nn.mask",
-    "Network": "psmvae.nn.network",
-    "NoMask": "psmvae.nn.mask",
-    "SelfMask": "psmvae.nn.mask",
+    **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
     "load": "psmvae.imputers",
 }
 

@@ -11,6 +11,28 @@ OPTIONAL = ["typer", "rich", "matplotlib", "pandas", "polars", "pyarrow", "ray"]
 
 LOADED = "import json, sys; print(json.dumps([n for n in {names} if n in sys.modules]))"
 
+# All that can be had without a tensor, of every imputer and setting.
+MADE = """
+import sys
+import psmvae
+from psmvae import JointMask, LatentMask, Network, NoMask, SelfMask
+from sklearn.base import clone
+
+masks = [JointMask(hidden=4), LatentMask(), NoMask(), SelfMask(columns=["a"])]
+classes = [getattr(psmvae, name) for name in psmvae.__all__ if name.endswith("Imputer")]
+made = [make() for one in classes for make in (one, one.paper)]
+made += [psmvae.PSMVAEImputer.paper(model) for model in "ab"]
+made += [one(mask) for one in (psmvae.PSMVAEImputer, psmvae.NotMIWAEImputer) for mask in masks]
+made += [psmvae.PSMVAEImputer(network=Network(width=8), regression=Network.paper())]
+for imputer in made:
+    again = clone(imputer)
+    assert repr(again) == repr(imputer)
+    assert again.get_params() == imputer.get_params()
+    again.set_params(random_state=1)
+repr([masks, Network()]), psmvae.load
+assert "torch" not in sys.modules, "torch was loaded before anything was fitted"
+"""
+
 
 def test_the_contracts_hold(root, python):
     """They are in pyproject.toml, under tool.importlinter: an arrow never points back."""
@@ -35,6 +57,16 @@ def test_the_imputer_loads_neither_the_command_line_nor_plots(python):
     optional = [name for name in OPTIONAL if name not in ("pandas", "pyarrow")]
     names = [*optional, "psmvae.cli", "psmvae.demo", "psmvae.simulate"]
     assert json.loads(python(code + LOADED.format(names=names))) == []
+
+
+def test_torch_is_loaded_by_fit_and_not_before(python):
+    fit = "psmvae.VAEImputer(max_epochs=1).fit([[1.0, 2.0], [2.0, float('nan')], [3.0, 5.0]])\n"
+    assert json.loads(python(MADE + fit + LOADED.format(names=["torch"]))) == ["torch"]
+
+
+def test_torch_is_not_loaded_for_a_parameter_that_is_refused(python):
+    fit = "import psmvae\ntry: psmvae.VAEImputer(n_draws=0).fit([[1.0]])\nexcept ValueError: pass\n"
+    assert json.loads(python(fit + LOADED.format(names=["torch"]))) == []
 
 
 @pytest.mark.parametrize("name", psmvae.__all__)

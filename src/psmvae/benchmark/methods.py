@@ -62,7 +62,9 @@ class Method:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes an imputer of this package; the class is looked up by name, so torch is loaded late.
+    """Makes an imputer of this package.
+
+    The class is looked up by name, so that scikit-learn is loaded late.
 
     Parameters
     ----------

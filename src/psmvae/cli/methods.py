@@ -29,7 +29,7 @@ class Method(StrEnum):
     MEAN = "mean"
 
 
-# By name, since to import them is to load torch.
+# By name, since to import them is to load scikit-learn.
 _CLASSES = {
     Method.PSMVAE: "PSMVAEImputer",
     Method.VAE: "VAEImputer",

@@ -168,7 +168,7 @@ class ModelOptions:
         if not self.self_masked:
             return None if self.mask_model is None else self.mask_model.value
         from psmvae.imputers.miwae import MASKS
-        from psmvae.nn.mask import SelfMask
+        from psmvae.nn.settings import SelfMask
 
         if method is Method.NOT_MIWAE:
             own: Any = MASKS["self"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Self
 
 from psmvae.imputers import checks
 from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
-from psmvae.models.dlgm import DLGM
-from psmvae.models.gmvae import Settings
-from psmvae.nn.columns import Layout
-from psmvae.nn.mask import LatentMask, NoMask
-from psmvae.nn.noise import Noise
+from psmvae.models.settings import Settings
+from psmvae.nn.settings import LatentMask, NoMask
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psmvae.nn.columns import Layout
+    from psmvae.nn.noise import Noise
 
 PAPER_ELBO = PAPER | {"n_draws": 1, "scale": 0.5, "beta": 1.0, "weight_observed": True}
 
@@ -163,4 +164,6 @@ class DLGMImputer(SetsMixin, LatentImputer):
         return Settings(**(self._shared_settings(n_rows, n_columns) | own))
 
     def _make(self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise) -> Any:
+        from psmvae.models.dlgm import DLGM
+
         return DLGM(layout, settings, missing_rate, noise)

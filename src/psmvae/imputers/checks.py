@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
-from torch import nn
+
+if TYPE_CHECKING:
+    import torch
 
 
 def whole_number(name: str, value: Any, *, low: int) -> int:
@@ -78,6 +79,8 @@ def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:
 
 def mask_module(module: object, n_members: int) -> None:
     """What a user's mask model built: a module each of whose parameters has members first."""
+    from torch import nn
+
     if not isinstance(module, nn.Module):
         raise TypeError(f"mask_model must build a torch.nn.Module, got {type(module).__name__}.")
     for name, parameter in module.named_parameters():
@@ -90,6 +93,8 @@ def mask_module(module: object, n_members: int) -> None:
 
 def torch_device(value: Any) -> torch.device:
     """The device a user's setting stands for."""
+    import torch
+
     if value == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not isinstance(value, str | torch.device):

@@ -7,24 +7,25 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from psmvae.imputers import checks, sizing
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer
 from psmvae.imputers.show import both, progress_bar
-from psmvae.models.gmvae import Settings
-from psmvae.nn.columns import Columns, Layout
-from psmvae.nn.network import Network
-from psmvae.nn.noise import Noise
-from psmvae.nn.products import by_blas
+from psmvae.nn.settings import Network
 from psmvae.table.codec import Encoded
-from psmvae.training import Progress, Training, train
-from psmvae.training.recipe import Recipe
+from psmvae.training.settings import Progress, Training
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from psmvae.models.settings import Settings
+    from psmvae.nn.columns import Columns, Layout
+    from psmvae.nn.noise import Noise
+    from psmvae.training.recipe import Recipe
 
 # Decay of the running mean of the weights, where a held-out error chooses among them.
 AVERAGE = 0.99
@@ -68,8 +69,9 @@ class DeepImputer(Imputer):
     patience : int, default=20
         Epochs without a better held-out error before training stops.
     max_time : float, optional
-        Seconds that `fit` may take, within about a tenth; what is learned by then is kept. With
-        any limit, single imputations do without draws where these gain less than 3 % rather than 1.
+        Seconds that `fit` may take, within about a tenth, beside those that loading PyTorch takes
+        the first time; what is learned by then is kept. With any limit, single imputations do
+        without draws where these gain less than 3 % rather than 1.
         Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
         imputers with latent variables start from a shorter factor analysis, and "auto" stands for
         what learns fastest: a `network` of two blocks of 128 without dropout, a `learning_rate` of
@@ -196,26 +198,34 @@ class DeepImputer(Imputer):
             held_rows=pace.held_rows,
         )
 
-    @by_blas()
+    def _load(self) -> None:
+        """Load PyTorch, which takes seconds, once."""
+        import psmvae.training.loop  # noqa: F401
+
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Build the model and train it."""
+        from psmvae.nn.noise import Noise
+        from psmvae.nn.products import by_blas
+        from psmvae.training.loop import train
+
         device = checks.torch_device(self.device)
-        self._build()
-        self.model_.to(device)
-        x, m = self._tensors(encoded.x, encoded.m)
-        training = self._training(self.n_rows_)
-        with progress_bar(shown=self.verbose) as show:
-            result = train(
-                self._recipe(training),
-                x,
-                m,
-                int(self.n_members),
-                training,
-                Noise(self._seed(3), device),
-                both(show, callback),
-                began,
-            )
-        self._take(result.history, x, m)
+        with by_blas():
+            self._build()
+            self.model_.to(device)
+            x, m = self._tensors(encoded.x, encoded.m)
+            training = self._training(self.n_rows_)
+            with progress_bar(shown=self.verbose) as show:
+                result = train(
+                    self._recipe(training),
+                    x,
+                    m,
+                    int(self.n_members),
+                    training,
+                    Noise(self._seed(3), device),
+                    both(show, callback),
+                    began,
+                )
+            self._take(result.history, x, m)
         return result.interrupted
 
     def _take(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
@@ -228,16 +238,22 @@ class DeepImputer(Imputer):
     def _conclude(self, x: Tensor, m: Tensor) -> None:
         """Learn what else the training table tells, once the model is trained."""
 
-    @by_blas()
     def _points(self, x: Floats, m: Bools) -> Floats:
-        with torch.no_grad():
+        import torch
+
+        from psmvae.nn.products import by_blas
+
+        with by_blas(), torch.no_grad():
             expected = self._expected(*self._tensors(x, m))
             columns: Columns = self.model_.inputs
             return self._in_table_order(columns.point(expected).double().cpu().numpy())
 
-    @by_blas()
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        with torch.no_grad():
+        import torch
+
+        from psmvae.nn.products import by_blas
+
+        with by_blas(), torch.no_grad():
             drawn = self._sampled(*self._tensors(x, m), n, seed)
             return self._in_table_order(drawn.cpu().numpy())
 
@@ -249,16 +265,24 @@ class DeepImputer(Imputer):
 
     def _build(self) -> None:
         """Make the untrained model for the columns of `schema_`, on the CPU."""
+        import torch
+
+        from psmvae.nn.noise import Noise
+
         settings = self._settings(self.n_rows_, len(self.missing_rate_))
         layout = self._layout()
         rate = torch.tensor(self.missing_rate_[list(layout.order)], dtype=torch.float32)
         self.model_: Any = self._make(layout, settings, rate, Noise(self._seed(0)))
 
     def _layout(self) -> Layout:
+        from psmvae.nn.columns import Layout
+
         return Layout.of(self.schema_.modelled)
 
     def _tensors(self, x: NDArray[Any], m: NDArray[Any]) -> tuple[Tensor, Tensor]:
         """To the model's column order and device, float32."""
+        import torch
+
         order = list(self._layout().order)
         model: nn.Module = self.model_
         device = next(model.parameters()).device
@@ -321,5 +345,5 @@ def warn_of_few_draws(size: float, n_draws: int) -> None:
             "importance draws: their imputations hang on a single draw. More draws (n_draws) or "
             "beta=1 may help; see effective_sample_size.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Self
 
 from psmvae.imputers import checks
 from psmvae.imputers.deep import DeepImputer
-from psmvae.models.batch import Batch
-from psmvae.models.gain import GAIN, NOISE, GAINSettings
-from psmvae.nn.columns import Layout
-from psmvae.nn.network import Network
-from psmvae.nn.noise import Noise
-from psmvae.training import Training
-from psmvae.training.adversarial import AdversarialRecipe
-from psmvae.training.recipe import Recipe
+from psmvae.models.settings import GAINSettings
+from psmvae.nn.settings import Network
+from psmvae.training.settings import Training
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psmvae.models.batch import Batch
+    from psmvae.models.gain import GAIN
+    from psmvae.nn.columns import Layout
+    from psmvae.nn.noise import Noise
+    from psmvae.training.recipe import Recipe
 
 ROWS_AT_ONCE = 8192
 
@@ -105,18 +106,29 @@ class GAINImputer(DeepImputer):
     def _make(
         self, layout: Layout, settings: GAINSettings, missing_rate: Tensor, noise: Noise
     ) -> GAIN:
+        from psmvae.models.gain import GAIN
+
         del missing_rate
         return GAIN(layout, settings, noise)
 
     def _recipe(self, training: Training) -> Recipe:
+        from psmvae.training.adversarial import AdversarialRecipe
+
         del training
         return AdversarialRecipe(self.model_)
 
     def _expected(self, x: Tensor, m: Tensor) -> Tensor:
+        import torch
+
         parts = [self.model_.predict(batch).mean(0) for batch in self._chunks(x, m)]
         return torch.cat(parts)
 
     def _sampled(self, x: Tensor, m: Tensor, n: int, seed: int) -> Tensor:
+        import torch
+
+        from psmvae.models.gain import NOISE
+        from psmvae.nn.noise import Noise
+
         noise, model = Noise(seed, x.device), self.model_
         n_members = model.settings.n_members
         parts = []
@@ -131,6 +143,8 @@ class GAINImputer(DeepImputer):
         return torch.cat(parts)
 
     def _chunks(self, x: Tensor, m: Tensor) -> Iterator[Batch]:
+        from psmvae.models.batch import Batch
+
         n_members = self.model_.settings.n_members
         for start in range(0, x.shape[0], ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)

@@ -5,27 +5,28 @@ from __future__ import annotations
 import dataclasses
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from psmvae.imputers import checks, sizing
 from psmvae.imputers.base import Floats
 from psmvae.imputers.deep import DeepImputer, warn_of_few_draws
 from psmvae.imputers.sets import align_sets
-from psmvae.inference.posterior import Posterior
-from psmvae.kinds import KINDS, Scale
-from psmvae.models.gmvae import GMVAE, Settings
-from psmvae.nn.columns import Layout
-from psmvae.nn.mask import MaskModel, NoMask
-from psmvae.nn.network import Network
-from psmvae.nn.noise import Noise
+from psmvae.nn.settings import MaskModel, Network, NoMask
 from psmvae.table.codec import Encoded
-from psmvae.training import LatentRecipe, Training
-from psmvae.training.recipe import Recipe
+from psmvae.training.settings import Training
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psmvae.inference.posterior import Posterior
+    from psmvae.kinds import Scale
+    from psmvae.models.settings import Settings
+    from psmvae.nn.columns import Layout
+    from psmvae.nn.noise import Noise
+    from psmvae.training.recipe import Recipe
 
 # The hyperparameters of the paper that all its variational autoencoders share.
 PAPER: dict[str, Any] = {
@@ -83,6 +84,10 @@ class LatentImputer(DeepImputer):
         The importance-weighted bound; it tightens as `n_draws` grows. Without a mask model it is a
         bound of log p(x_obs).
         """
+        import torch
+
+        from psmvae.kinds import KINDS
+
         x, m = self._encode(X)
         with torch.no_grad():
             bound, _ = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
@@ -100,6 +105,8 @@ class LatentImputer(DeepImputer):
 
     def effective_sample_size(self, X: Any) -> Floats:
         """Effective number of importance draws of each row, from 1 to `n_draws`."""
+        import torch
+
         x, m = self._encode(X)
         with torch.no_grad():
             _, size = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
@@ -166,6 +173,8 @@ class LatentImputer(DeepImputer):
         )
 
     def _make(self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise) -> Any:
+        from psmvae.models.gmvae import GMVAE
+
         return GMVAE(layout, settings, missing_rate, noise)
 
     def _build(self) -> None:
@@ -173,9 +182,13 @@ class LatentImputer(DeepImputer):
         checks.mask_module(self.model_.p_m, self.model_.settings.n_members)
 
     def _recipe(self, training: Training) -> Recipe:
+        from psmvae.training.latent import LatentRecipe
+
         return LatentRecipe(self.model_, training)
 
     def _posterior(self, seed: int) -> Posterior:
+        from psmvae.inference.posterior import Posterior
+
         memory = None if self.max_memory == "auto" else int(self.max_memory) * 2**20
         enough = None if self.enough_draws is None else float(self.enough_draws)
         return Posterior(self.model_, int(self.n_draws), seed, memory, enough)
@@ -217,6 +230,8 @@ class SetsMixin:
         Sets are numbered by their size in the training table, the largest first. Members' sets are
         matched, then averaged.
         """
+        import torch
+
         x, m = self._encode(X)
         with torch.no_grad():
             each = self._posterior(0).set_probabilities(*self._tensors(x, m)).double()
@@ -238,6 +253,8 @@ class SetsMixin:
         checks.whole_number("n_sets", self.n_sets, low=1)
 
     def _conclude(self: Any, x: Tensor, m: Tensor) -> None:
+        import torch
+
         with torch.no_grad():
             each = self._posterior(0).set_probabilities(x, m).double().cpu().numpy()
         self.n_sets_ = each.shape[-1]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.imputers import checks
-from psmvae.kinds import KINDS, Column
+
+if TYPE_CHECKING:
+    from psmvae.kinds import Column
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -101,6 +103,8 @@ class Matrix:
 
     def close(self, matrix: NDArray[Any]) -> Floats:
         """Model values of a matrix without NaN."""
+        from psmvae.kinds import KINDS
+
         values = matrix * self.scale + self.center
         x = np.zeros((len(matrix), len(self.columns)))
         start = 0

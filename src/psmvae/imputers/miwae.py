@@ -8,11 +8,9 @@ from typing import Any, Self
 
 from psmvae.imputers import checks
 from psmvae.imputers.latent import PAPER, LatentImputer
-from psmvae.models.gmvae import Settings
-from psmvae.nn.joint_mask import JointMask
-from psmvae.nn.mask import MaskModel, SelfMask
-from psmvae.nn.network import Network
-from psmvae.training import Training
+from psmvae.models.settings import Settings
+from psmvae.nn.settings import JointMask, MaskModel, Network, SelfMask
+from psmvae.training.settings import Training
 
 # Two hidden layers of 128, as MIWAE's authors use.
 TWO_LAYERS = Network(width=128, depth=2, residual=False, linear=False)

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from psmvae._version import __version__
 from psmvae.imputers import checks
@@ -22,13 +20,13 @@ from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImpute
 from psmvae.imputers.gain import GAINImputer
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.psmvae import PSMVAEImputer
-from psmvae.nn.joint_mask import JointMask
-from psmvae.nn.mask import LatentMask, NoMask, SelfMask
-from psmvae.nn.network import Network
+from psmvae.nn.settings import JointMask, LatentMask, Network, NoMask, SelfMask
 from psmvae.table.paths import atomic_path
 from psmvae.table.schema import Schema
 
 if TYPE_CHECKING:
+    import torch
+
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
@@ -54,6 +52,9 @@ PARTS = {cls.__name__: cls for cls in (SelfMask, JointMask, LatentMask, NoMask, 
 
 def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
     """Write a fitted imputer; an existing file is replaced only when the new one is complete."""
+    import torch
+    from safetensors.torch import save_file
+
     imputer._check_parameters()
     facts = describe(imputer)
     parameters = {

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from psmvae.imputers import checks
 from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
 from psmvae.imputers.sizing import FEWEST_ROWS, HURRIED_FIRST, Pace, usual_first
-from psmvae.models.gmvae import Settings
-from psmvae.models.psmvae import PSMVAE, PSMVAESettings
-from psmvae.nn.columns import Layout
-from psmvae.nn.latent_classes import count_classes
-from psmvae.nn.mask import LatentMask, MaskModel, NoMask, SelfMask, mask_model
-from psmvae.nn.network import Network
-from psmvae.nn.noise import Noise
+from psmvae.models.settings import PSMVAESettings, Settings
+from psmvae.nn.settings import LatentMask, MaskModel, Network, NoMask, SelfMask, mask_model
 from psmvae.table.codec import Encoded
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psmvae.nn.columns import Layout
+    from psmvae.nn.noise import Noise
 
 # What "auto" stands for at most.
 MOST_SETS = 4
@@ -167,6 +165,11 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
             super()._check_sets()
 
     def _read(self, X: Any) -> Encoded:
+        import torch
+
+        from psmvae.nn.latent_classes import count_classes
+        from psmvae.nn.noise import Noise
+
         encoded: Encoded = super()._read(X)
         if self.n_sets == "auto":
             ignored = isinstance(mask_model(self.mask_model), NoMask)
@@ -183,6 +186,8 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         return PSMVAESettings(**(shared | own), pi=pi)
 
     def _make(self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise) -> Any:
+        from psmvae.models.psmvae import PSMVAE
+
         if not isinstance(settings, PSMVAESettings):
             raise TypeError(f"a PSMVAE needs PSMVAESettings, got {type(settings).__name__}.")
         return PSMVAE(layout, settings, missing_rate, noise)

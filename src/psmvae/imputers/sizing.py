@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from psmvae.nn.network import Network
-from psmvae.training.first import first_batches
-from psmvae.training.settings import LINEAR_ROWS, LINEAR_STEPS
+from psmvae.nn.settings import Network
+from psmvae.training.settings import LINEAR_ROWS, LINEAR_STEPS, first_batches
 
 # Steps of training asked for at most, whatever the number of rows.
 MAX_STEPS = 20_000

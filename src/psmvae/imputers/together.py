@@ -18,7 +18,7 @@ from psmvae.imputers.deep import DeepImputer
 from psmvae.kinds import KINDS
 from psmvae.nn.noise import Noise
 from psmvae.nn.products import by_blas
-from psmvae.training import train
+from psmvae.training.loop import train
 
 # Likelihoods that know nothing of a column but its number of levels.
 STACKABLE = ("normal", "softmax")

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from psmvae.kinds import Column
 from psmvae.models.batch import Batch
-from psmvae.models.gmvae import GMVAE, Settings
+from psmvae.models.gmvae import GMVAE
+from psmvae.models.settings import Settings
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise

@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import logsigmoid
 
 from psmvae.models.batch import Batch
+from psmvae.models.settings import GAINSettings
 from psmvae.nn.columns import Columns, Layout
-from psmvae.nn.network import MLP, Network
+from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
 
 # Missing cells enter the generator as noise from U(0, NOISE), as its authors have it.
 NOISE = 0.01
-
-
-@dataclass(frozen=True)
-class GAINSettings:
-    """What a GAIN is made of; ``alpha`` weighs the squared error of the observed cells."""
-
-    n_members: int
-    network: Network
-    hint_rate: float
-    alpha: float
 
 
 class GAIN(nn.Module):

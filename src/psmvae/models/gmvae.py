@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
-from psmvae.kinds import Scale
 from psmvae.models.batch import Answer, Batch, Encoding
+from psmvae.models.settings import Settings
 from psmvae.nn.columns import Cells, Columns, Layout, Logistics, LogTilt
 from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, Sizes
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior
-from psmvae.nn.mask import MaskModel, MaskModule, MaskShape
-from psmvae.nn.network import Network
+from psmvae.nn.mask import MaskModule, MaskShape
 from psmvae.nn.noise import Noise
 from psmvae.nn.regression import Regression
 from psmvae.nn.streams import fork
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a model is made of.
-
-    ``scale`` is the standard deviation of numeric likelihoods on standardised data, "learned" for
-    one a column, or "student" for Student-t likelihoods. ``sees_mask`` says whether the encoders
-    see the mask; None leaves it to the mask model. ``regression`` is the network of a regression on
-    x_obs that the middle of x_mis comes from; None leaves it to z.
-    """
-
-    n_members: int
-    n_sets: int
-    n_latent: int
-    network: Network
-    mask: MaskModel
-    scale: Scale
-    sees_mask: bool | None = None
-    regression: Network | None = None
 
 
 class GMVAE(nn.Module):

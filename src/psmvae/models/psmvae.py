@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 import torch
 from torch import Tensor
 
 from psmvae.models.batch import Batch
-from psmvae.models.gmvae import GMVAE, Settings
+from psmvae.models.gmvae import GMVAE
+from psmvae.models.settings import PSMVAESettings
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
-
-
-@dataclass(frozen=True)
-class PSMVAESettings(Settings):
-    """What a PSMVAE is made of; ``pi`` is π' or "rate" for the paper's formula a column."""
-
-    pi: float | Literal["rate"] = 0.5
 
 
 class PSMVAE(GMVAE):

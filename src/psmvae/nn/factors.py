@@ -15,8 +15,9 @@ from psmvae.kinds.numeric import LOG_2PI
 from psmvae.nn.columns import Cells, Columns, Layout, joined
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
-from psmvae.nn.network import MLP, Network, each_its_set
+from psmvae.nn.network import MLP, each_its_set
 from psmvae.nn.noise import Noise
+from psmvae.nn.settings import Network
 
 MAX_LOG_SCALE = 5.0
 # Up to so many vectors a row, an elementwise product beats a batched one.

@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from psmvae.nn.mask import MaskModule, MaskShape, log_odds
-from psmvae.nn.network import MLP, Linear, Network
+from psmvae.nn.mask import MaskShape, log_odds
+from psmvae.nn.network import MLP, Linear
 from psmvae.nn.noise import Noise
+from psmvae.nn.settings import JointMask, Network
 
 
-@dataclass(frozen=True)
-class JointMask:
-    """p(m_j missing | x) = sigmoid(f_j(x)), where f sees all columns: not-MIWAE's general case.
+class JointMaskModule(nn.Module):
+    """What `JointMask` builds: a linear layer or a small network from all of x to log odds."""
 
-    Missing values are drawn, in training and at imputation: with f of all columns there is no
-    integral over one cell at a time.
-
-    Parameters
-    ----------
-    hidden : int
-        Units of a hidden layer; 0 makes f linear.
-
-    Examples
-    --------
-    >>> from psmvae import JointMask
-    >>> JointMask(hidden=32)
-    JointMask(hidden=32)
-    """
-
-    hidden: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the setting."""
-        # a bool or a float would pass for a width
-        if type(self.hidden) is not int or self.hidden < 0:
-            raise ValueError(f"JointMask needs a whole number hidden >= 0, got {self.hidden!r}.")
-
-    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A linear layer or a small network from the features of x to log odds."""
-        return _JointMask(self, shape, noise)
-
-
-class _JointMask(nn.Module):
     depends_on_x = True
     joint = True
     as_input = True

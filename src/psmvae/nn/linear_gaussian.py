@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from psmvae.nn.settings import MAX_ITER
+
 # Smallest noise variance (of standardised features): keeps a float32 Cholesky factor safe.
 MIN_PSI = 1e-3
 # A weak prior on the loadings (variance 1 / RIDGE of a noise variance) and on the noise (PSI_WEIGHT
@@ -15,8 +17,6 @@ RIDGE = 3.0
 PSI_WEIGHT = 10.0
 # Priors that are tried where that one is worse than the mean: few cells with heavy tails.
 STRONGER = (30.0, 300.0, 3000.0)
-# Steps of EM at most.
-MAX_ITER = 100
 # Deviations that always count in full.
 MIN_REACH = 4.0
 

@@ -30,9 +30,9 @@ where the module (an ``nn.Module``) has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -40,12 +40,35 @@ from torch.nn.functional import logsigmoid, softplus
 
 from psmvae.kinds import Block
 from psmvae.nn.columns import Columns, Logistic
-from psmvae.nn.network import MLP, Network, each_its_set
+from psmvae.nn.network import MLP, each_its_set
 from psmvae.nn.noise import Noise
+from psmvae.nn.settings import (
+    MASK_MODELS,
+    LatentMask,
+    MaskModel,
+    Network,
+    NoMask,
+    SelfMask,
+    mask_model,
+)
+
+# The settings are here too: who writes a mask model has all of them at hand.
+__all__ = [
+    "MASK_MODELS",
+    "LatentMask",
+    "LatentMaskModule",
+    "MaskModel",
+    "MaskModule",
+    "MaskShape",
+    "NoMask",
+    "NoMaskModule",
+    "SelfMask",
+    "SelfMaskModule",
+    "log_odds",
+    "mask_model",
+]
 
 MIN_RATE = 1e-3
-
-Integrate = Literal["quadrature", "draw"]
 
 
 @dataclass(frozen=True)
@@ -80,31 +103,14 @@ class MaskModule(Protocol):
         ...
 
 
-@runtime_checkable
-class MaskModel(Protocol):
-    """Settings of a mask model."""
-
-    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """The module to train."""
-        ...
-
-
 def log_odds(rate: Tensor) -> Tensor:
     """Log odds of a rate, held off 0 and 1."""
     return torch.logit(rate.clamp(MIN_RATE, 1 - MIN_RATE))
 
 
-@dataclass(frozen=True)
-class NoMask:
-    """No model of the mask, and no mask as input: the paper's "w/o M" (assumes ignorability)."""
+class NoMaskModule(nn.Module):
+    """What `NoMask` builds: nothing is learned, and nothing said."""
 
-    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A module that says nothing."""
-        del shape, noise
-        return _NoMask()
-
-
-class _NoMask(nn.Module):
     depends_on_x = False
     as_input = False
     takes_sets = True
@@ -121,16 +127,9 @@ class _NoMask(nn.Module):
         return torch.zeros_like(z[..., :1])
 
 
-@dataclass(frozen=True)
-class LatentMask:
-    """p(m_j | z, r): the mask from the latents, the paper's model (b), a shared-parameter model."""
+class LatentMaskModule(nn.Module):
+    """What `LatentMask` builds: a network from z and r to log odds."""
 
-    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A network from z and r to log odds."""
-        return _LatentMask(shape, noise)
-
-
-class _LatentMask(nn.Module):
     depends_on_x = False
     as_input = True
     takes_sets = True
@@ -167,83 +166,9 @@ class _LatentMask(nn.Module):
         return logsigmoid((self.net(z, sets=sets) + odds) * (1 - 2 * m))
 
 
-@dataclass(frozen=True)
-class SelfMask:
-    """p(m_j missing | x_j, r) = c_rj · sigmoid(w_rj · x_j + b_rj): the paper's model (a).
+class SelfMaskModule(nn.Module):
+    """What `SelfMask` builds: a logistic regression for each set and column."""
 
-    Parameters
-    ----------
-    columns : sequence of str, optional
-        The columns whose missingness depends on their own value. The others go missing with a
-        constant probability in each set. All columns by default.
-    ceiling : bool
-        Learn c, the share that goes missing however extreme the value; otherwise c = 1, the plain
-        logistic of the paper.
-    integrate : {"quadrature", "draw"}
-        How the missing x_j is integrated out of the training objective: exactly, or by a draw from
-        q(x_mis) as in the paper (from p(x | z) in models without q(x_mis)). Imputation always
-        integrates by quadrature.
-    sign : {"high", "low"}, optional
-        What is known of w: "high" values go missing more often, or "low" ones. Holds for columns of
-        numbers; unknown by default.
-    trust_normal : bool, optional
-        Learn x and mask together from the start, as a selection model does. This also corrects what
-        the selection did to the relations between columns, but it takes a skewed residual for a
-        sign of selection, and so is only as good as the assumption that residuals are normal.
-        Otherwise the mask is first fitted to x as learned from the observed cells, a smaller but
-        sturdier correction. By default true where `columns` are named, false where all columns are
-        only suspected.
-    tilt : bool
-        Let imputations use what the mask model says of a value that went missing: p(x_mis|z,r)
-        times p(m_j missing|x_j,r), as Bayes' rule asks. Otherwise they come from p(x_mis|z,r) as it
-        is, which is the paper's rule.
-
-    Examples
-    --------
-    >>> from psmvae import SelfMask
-    >>> SelfMask(columns=["income"]).columns
-    ('income',)
-    """
-
-    columns: Sequence[str] | None = None
-    ceiling: bool = True
-    integrate: Integrate = "quadrature"
-    trust_normal: bool | None = None
-    sign: Literal["high", "low"] | None = None
-    tilt: bool = True
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        if isinstance(self.columns, str):
-            raise TypeError(
-                f"SelfMask needs a list of column names, got the string {self.columns!r}; "
-                f"did you mean [{self.columns!r}]?"
-            )
-        if self.columns is not None and not isinstance(self.columns, Iterable):
-            raise TypeError(f"SelfMask needs a list of column names, got {self.columns!r}.")
-        if self.columns is not None:
-            object.__setattr__(self, "columns", tuple(self.columns))
-        if self.integrate not in ("quadrature", "draw"):
-            raise ValueError(
-                f"SelfMask needs integrate to be 'quadrature' or 'draw', got {self.integrate!r}."
-            )
-        if not isinstance(self.tilt, bool):
-            raise TypeError(f"SelfMask needs tilt to be True or False, got {self.tilt!r}.")
-        if self.sign not in (None, "high", "low"):
-            raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
-
-    def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A logistic regression for each set and column."""
-        unknown = set(self.columns or ()) - set(shape.names)
-        if unknown:
-            raise ValueError(
-                f"SelfMask names columns that are not modelled: {sorted(unknown)}; "
-                f"the table has {list(shape.names)}."
-            )
-        return _SelfMask(self, shape, noise)
-
-
-class _SelfMask(nn.Module):
     depends_on_x = True
     as_input = True
     active: Tensor
@@ -308,22 +233,3 @@ class _SelfMask(nn.Module):
         if self.sign and block.n_features == 1:
             weight = self.sign * softplus(weight)
         return block, weight
-
-
-MASK_MODELS: dict[str, MaskModel] = {
-    "latent": LatentMask(),
-    "self": SelfMask(),
-    "none": NoMask(),
-}
-
-
-def mask_model(setting: object) -> MaskModel:
-    """The mask model a user's setting stands for."""
-    if isinstance(setting, str) and setting in MASK_MODELS:
-        return MASK_MODELS[setting]
-    if not isinstance(setting, str) and isinstance(setting, MaskModel):
-        return setting
-    raise ValueError(
-        f"mask_model must be one of {sorted(MASK_MODELS)} or an object with a "
-        f"build(shape, noise) method, got {setting!r}."
-    )

@@ -3,74 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from psmvae.nn.noise import Noise
-
-
-@dataclass(frozen=True)
-class Network:
-    """The architecture of every network of a model.
-
-    Parameters
-    ----------
-    width : int
-        Units of a hidden layer.
-    depth : int
-        Plain: the number of hidden layers. Residual: the number of residual blocks.
-    residual : bool
-        Residual blocks (LayerNorm, SiLU); otherwise plain layers, as in the paper.
-    smooth : bool
-        SiLU in plain layers; otherwise ReLU, as in the paper.
-    dropout : float
-        Share of the hidden units dropped while training.
-    linear : bool
-        Start from a linear-Gaussian model (factor analysis): the networks then learn what is left.
-
-    Examples
-    --------
-    >>> from psmvae import Network
-    >>> Network.paper()
-    Network(width=128, depth=1, residual=False, dropout=0.0, linear=False, smooth=False)
-    """
-
-    width: int = 128
-    depth: int = 2
-    residual: bool = True
-    dropout: float = 0.0
-    linear: bool = True
-    smooth: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        for name in ("width", "depth"):
-            if not isinstance(getattr(self, name), Integral):
-                raise TypeError(
-                    f"Network needs a whole number for {name}, got {getattr(self, name)!r}."
-                )
-        if self.width < 1 or self.depth < 1:
-            raise ValueError(
-                f"Network needs width >= 1 and depth >= 1, got width={self.width}, "
-                f"depth={self.depth}."
-            )
-        if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"Network needs dropout in [0, 1), got {self.dropout}.")
-
-    @classmethod
-    def paper(cls) -> Network:
-        """One hidden ReLU layer of 128, as in the paper."""
-        return cls(width=128, depth=1, residual=False, dropout=0.0, linear=False)
-
-    def light(self) -> Network:
-        """A smaller network for the factors that only help training: q(x_mis) and p(m)."""
-        if not self.residual:
-            return self
-        return replace(self, width=min(self.width, 64), depth=1)
+from psmvae.nn.settings import Network
 
 
 class Linear(nn.Module):

@@ -7,9 +7,10 @@ from torch import Tensor, nn
 
 from psmvae.nn.columns import Columns
 from psmvae.nn.factors import Sizes
-from psmvae.nn.network import MLP, Network
+from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
 from psmvae.nn.places import Places
+from psmvae.nn.settings import Network
 
 
 class Regression(nn.Module):

@@ -13,13 +13,14 @@ from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
 from psmvae.training.heldout import Table, held_out_error
 from psmvae.training.recipe import First, Trainable
+from psmvae.training.settings import FIRST_BATCH
 from psmvae.training.step import Stepper
 from psmvae.training.weights import Weights
 
 # The learning rate rises for the first tenth of the way, stays, and falls to nothing from three
 # tenths on. Chosen, like the batch and the share of cells that are hidden, by the error of held-out
 # cells of letter and wine in the time that MissForest takes.
-RATE, BATCH, HIDE, RISE, FALL = 4e-3, 200, 0.25, 0.1, 0.3
+RATE, HIDE, RISE, FALL = 4e-3, 0.25, 0.1, 0.3
 # Weights are drawn to 0 by a share of the learning rate a step, this over the cells that a column
 # has to learn from: without it the 4,000 of wine at 20 % missing are learned by heart.
 DECAY = 1250.0
@@ -31,11 +32,6 @@ def rate_at(part: float) -> float:
     """The learning rate when a part of the way is done."""
     fall = min(1.0, max(0.0, (part - FALL) / (1 - FALL)))
     return RATE * min(1.0, part / RISE) * 0.5 * (1 + math.cos(math.pi * fall))
-
-
-def first_batches(n_rows: int) -> int:
-    """Steps of a pass through so many rows."""
-    return max(1, n_rows // min(BATCH, n_rows))
 
 
 def train_first(
@@ -56,7 +52,7 @@ def train_first(
     """
     n_members, n_rows = table.m.shape[:2]
     device = table.x.device
-    size, looks, done = min(BATCH, n_rows), 0, 0
+    size, looks, done = min(FIRST_BATCH, n_rows), 0, 0
     weights = Weights(first.parameters, decay=0.0)
     rate = torch.zeros((), device=device)
     share = DECAY / max(1.0, float(table.m.sum(1).mean()))

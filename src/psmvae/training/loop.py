@@ -16,10 +16,10 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
 from psmvae.training.compiled import Compiled, Loss
-from psmvae.training.first import first_batches, train_first
+from psmvae.training.first import train_first
 from psmvae.training.heldout import Table, held_out_error, picked
 from psmvae.training.recipe import Recipe
-from psmvae.training.settings import Training
+from psmvae.training.settings import Progress, Training, first_batches
 from psmvae.training.step import Stepper
 from psmvae.training.weights import Weights
 
@@ -37,21 +37,6 @@ LAST_SHARE = 0.25
 COMPILED_FROM, SPARE_TIME = 75_000, 120.0
 # Norm that a member's gradient is cut to.
 MAX_NORM = 100.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where training stands after an epoch.
-
-    ``seconds_left`` is what is left if no early stop comes.
-    """
-
-    epoch: int
-    max_epochs: int
-    held_out_error: float | None
-    best_error: float | None
-    seconds: float
-    seconds_left: float | None
 
 
 @dataclass

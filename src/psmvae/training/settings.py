@@ -1,14 +1,16 @@
-"""How to train."""
+"""How to train, and what is told of it meanwhile: made without PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from psmvae.nn.linear_gaussian import MAX_ITER
+from psmvae.nn.settings import MAX_ITER
 
 # Rows and steps of the factor analysis that gives first weights.
 LINEAR_ROWS, LINEAR_STEPS = 3000, MAX_ITER
+# Rows of a step of what is trained first.
+FIRST_BATCH = 200
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,23 @@ class Training:
     first_share: float = 1.0
     settle_steps: int = 0
     held_rows: int | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where training stands after an epoch.
+
+    ``seconds_left`` is what is left if no early stop comes.
+    """
+
+    epoch: int
+    max_epochs: int
+    held_out_error: float | None
+    best_error: float | None
+    seconds: float
+    seconds_left: float | None
+
+
+def first_batches(n_rows: int) -> int:
+    """Steps of a pass of what is trained first through so many rows."""
+    return max(1, n_rows // min(FIRST_BATCH, n_rows))
