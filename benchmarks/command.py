@@ -4,9 +4,10 @@
    of levels, one of whole numbers; a fifth of the cells missing): from the start of Python over
    reading, fit and transform to the written file. The filled table is looked at, not timed: it must
    have every row and no missing cell.
-2. Imports: ``import psmvae``, ``psmvae --help``, and the imputer with all it needs, torch and
-   scikit-learn among it; an empty program beside them, for what Python itself takes. The first
-   round may read files from the disk that later ones find in memory, so rounds are told apart.
+2. Imports: ``import psmvae``, ``psmvae --help``, and the imputer with all it needs to be made,
+   scikit-learn among it (torch is loaded by ``fit``); an empty program beside them, for what Python
+   itself takes. The first round may read files from the disk that later ones find in memory, so
+   rounds are told apart.
 3. What the imputer's import consists of: seconds of the slowest packages, each without the packages
    it loads, by ``python -X importtime`` (which slows every import a little).
 

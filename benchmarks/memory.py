@@ -45,6 +45,9 @@ def measure(rows: int, columns: int, draws: int) -> dict[str, float | bool]:
     """Import, fit on few rows, then transform the big table."""
     import numpy as np
 
+    # otherwise loaded by `fit`, and no part of what `transform` takes
+    import torch  # noqa: F401
+
     from psmvae import PSMVAEImputer
     from psmvae.simulate import mcar
 

@@ -92,10 +92,12 @@ def run_study(
     Study
         The trial, what each method made of it, and the scores.
     """
+    # loaded here, so that it is no part of the time that PSMVAE takes
+    import torch  # noqa: F401
     from sklearn.metrics import adjusted_rand_score
 
     from psmvae.imputers import PSMVAEImputer
-    from psmvae.nn.mask import SelfMask
+    from psmvae.nn.settings import SelfMask
 
     trial = simulated_trial(n, rng=np.random.default_rng(seed))
     table = trial_table(trial)
