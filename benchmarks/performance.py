@@ -108,6 +108,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "gpu": gpu,
     "cpu": lambda record: f"{cpu.markdown(record['records'])}\n\n{cpu.told(record['profiles'])}",
     "race": lambda record: race.markdown(record["records"]),
+    "race_full": lambda record: race.markdown(record["records"]),
     "command": lambda record: command.markdown(record["records"]),
     "scaling": scales,
     "memory": memory,
