@@ -1,7 +1,5 @@
 """What "auto" stands for where a user gives a CPU little time."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,14 +91,6 @@ def test_another_device_loads_what_was_learned_in_a_hurry(tmp_path, monkeypatch)
     np.testing.assert_array_equal(again.transform(x), imputer.transform(x))
     for one, two in zip(again.model_.parameters(), imputer.model_.parameters(), strict=True):
         torch.testing.assert_close(one, two)
-
-
-def test_what_fit_loads_is_no_part_of_the_time(monkeypatch):
-    loaded, began = [], []
-    monkeypatch.setattr(PSMVAEImputer, "_load", lambda _: loaded.append(time.perf_counter()))
-    monkeypatch.setattr(PSMVAEImputer, "_learn", lambda *told: began.append(told[-1]))
-    PSMVAEImputer(max_time=0.5).fit(table(20))
-    assert loaded < began
 
 
 @pytest.mark.parametrize("more", [{}, {"n_members": 2, "bootstrap": True}, {"n_sets": 3}], ids=str)

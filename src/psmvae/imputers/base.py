@@ -52,14 +52,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def _check_parameters(self) -> None:
         """Raise for any parameter out of its range."""
 
-    def _load(self) -> None:
-        """Load what it takes to learn, which counts as no part of a user's time."""
-
     @abstractmethod
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Set all that is learned; say whether Ctrl-C cut it short.
 
-        ``began`` is when `fit` began to work, by `time.perf_counter`.
+        ``began`` is when `fit` was called, by `time.perf_counter`.
         """
 
     @abstractmethod
@@ -99,9 +96,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self
         """
         del y
-        self._check_parameters()
-        self._load()
+        # what is loaded on first use, PyTorch above all, is part of a user's time
         began = time.perf_counter()
+        self._check_parameters()
         before = vars(self).copy()
         try:
             interrupted = self._learn(self._read(X), callback, began)

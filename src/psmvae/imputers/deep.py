@@ -69,8 +69,8 @@ class DeepImputer(Imputer):
     patience : int, default=20
         Epochs without a better held-out error before training stops.
     max_time : float, optional
-        Seconds that `fit` may take, within about a tenth, beside those that loading PyTorch takes
-        the first time; what is learned by then is kept. With any limit, single imputations do
+        Seconds that `fit` may take, within about a tenth, loading PyTorch in the first fit of a
+        process among them; what is learned by then is kept. With any limit, single imputations do
         without draws where these gain less than 3 % rather than 1.
         Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
         imputers with latent variables start from a shorter factor analysis, and "auto" stands for
@@ -197,10 +197,6 @@ class DeepImputer(Imputer):
             settle_steps=sizing.settle_steps_for(checks.torch_device(self.device).type),
             held_rows=pace.held_rows,
         )
-
-    def _load(self) -> None:
-        """Load PyTorch, which takes seconds, once."""
-        import psmvae.training.loop  # noqa: F401
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Build the model and train it."""
