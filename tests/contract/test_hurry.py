@@ -51,7 +51,9 @@ def test_little_time_is_spent_on_what_learns_fastest():
 
 
 @pytest.mark.parametrize(
-    "without", [{"regression": None}, {"scale": "student"}, {"mask_model": "self"}], ids=str
+    "without",
+    [{"regression": None}, {"scale": "student"}, {"mask_model": "self"}, {"held_out": 0.0}],
+    ids=str,
 )
 def test_where_no_regression_is_wanted_a_larger_network_is_in_a_hurry(without):
     imputer = PSMVAEImputer(max_time=0.5, device="cpu", random_state=0, **without).fit(table())
@@ -146,7 +148,9 @@ def test_a_table_that_can_teach_a_regression_has_one_learned_first(brief):
     assert [progress.epoch for progress in seen] == [*range(2, 22, 2), 21, 22, 23]
     assert imputer.history_ == seen
     assert imputer.n_epochs_ == 23
-    assert seen[-1].max_epochs == 23
+    assert {progress.max_epochs for progress in seen} == {23}
+    assert [progress.seconds_left is None for progress in seen] == 10 * [True] + 3 * [False]
+    assert seen[-1].seconds_left == 0.0
     assert imputer.best_error_ < 0.6
 
 

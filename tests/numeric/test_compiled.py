@@ -149,8 +149,8 @@ def test_every_training_has_a_program_of_its_own():
     ],
 )
 def test_only_long_trainings_are_compiled(change, expected):
-    settings = dataclasses.replace(TRAINING, max_epochs=1000)
-    assert loop.pays_to_compile(dataclasses.replace(settings, **change), 80) is expected
+    settings = dataclasses.replace(TRAINING, **{"max_epochs": 1000} | change)
+    assert loop.pays_to_compile(settings, settings.max_epochs * 80) is expected
 
 
 def test_the_last_to_leave_restores_the_setting():

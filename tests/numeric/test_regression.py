@@ -227,6 +227,22 @@ def test_held_out_cells_decide_whether_it_is_believed():
     assert model.regressed.all()
 
 
+def test_few_cells_draw_weights_to_nothing_and_no_further():
+    x = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0], [np.nan, 4.0]])
+    imputer = PSMVAEImputer(regression=PLAIN, held_out=0.5, max_epochs=30, random_state=0)
+    assert np.isfinite(imputer.fit(x).transform(x)).all()
+
+
+def test_a_regression_that_is_not_believed_is_not_heard_even_if_it_is_infinite():
+    model = make(real_columns(4), n_sets=1, network=RESIDUAL, regression=PLAIN)
+    batch = rows()
+    with torch.no_grad():
+        model.regressed.fill_(0.0)
+        expected = model.predict(batch)
+        model.regression.net.last.bias.fill_(torch.inf)
+        torch.testing.assert_close(model.predict(batch), expected)
+
+
 def test_the_rate_rises_stays_and_falls():
     rates = [rate_at(part) for part in (0.0, 0.05, 0.1, 0.3, 0.65, 1.0, 1.2)]
     assert rates[0] == 0.0

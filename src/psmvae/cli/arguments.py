@@ -169,7 +169,7 @@ Epochs = Annotated[
         "--epochs",
         metavar="N",
         min=1,
-        help="At most this many passes over the table.",
+        help="At most this many passes over the table, for each part that is trained.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),

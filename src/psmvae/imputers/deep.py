@@ -58,14 +58,14 @@ class DeepImputer(Imputer):
         Observed cells are hidden from the networks while training, a share of each row drawn from
         U(0, hide). "auto" is .25.
     max_epochs : int or "auto", default="auto"
-        Epochs of training at most.
+        Epochs of training at most: of a `regression` that is learned first, and again of the rest.
     batch_size : int or "auto", default="auto"
         Rows of a training step.
     learning_rate : float or "auto", default="auto"
         Of Adam. "auto" is 1e-3.
     held_out : float, default=0.1
         Share of the observed cells held out to measure the error that stops training; 0 trains for
-        `max_epochs` and keeps the last weights.
+        `max_epochs` and keeps the last weights. (Beside a `regression`, cells of some rows only.)
     patience : int, default=20
         Epochs without a better held-out error before training stops.
     max_time : float, optional
@@ -89,7 +89,7 @@ class DeepImputer(Imputer):
     schema_ : Schema
         What each column is.
     history_ : list of Progress
-        One entry an epoch, and ten for a `regression` that is learned first.
+        One entry an epoch, and up to ten for a `regression` that is learned first.
     best_error_ : float or None
         Error of the held-out cells, in standard deviations, of the weights that were kept.
     n_epochs_ : int

@@ -52,8 +52,11 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     regression : Network, "auto" or None, default="auto"
         A network that says what the observed cells tell of the missing ones directly: the middle of
         p(x_mis | z, r, x_obs), of which z and r then say how it varies. It is learned first, and
-        believed where held-out cells bear it out. "auto": one sized to the table, for 2,000 rows or
-        more, unless the mask depends on x or `held_out` is 0. Not with ``scale="student"``.
+        believed where held-out cells bear it out against the start of the rest (factor analysis);
+        the rest then has few steps. "auto": one sized to the table, for 2,000 rows or more, with
+        the mask models "latent" and "none", unless `held_out` is 0. Not with ``scale="student"``.
+        It has a batch, a learning rate and a share of hidden cells of its own, and beside it cells
+        are held out in 2,048 rows only (1,024 in a hurry).
     **parameters
         Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
         weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, unseen, network, hide,
@@ -143,12 +146,12 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     def _pace(self) -> Pace:
         if not self._may_regress:
             return super()._pace
-        if self.in_a_hurry_:
-            return HURRIED_FIRST
         # a small table teaches a regression less than it does factor analysis, and without held-out
         # cells nobody knows which one is better
         pays = self.n_rows_ >= FEWEST_ROWS and self.held_out > 0
-        return usual_first(self.n_rows_) if pays or self.regression != "auto" else super()._pace
+        if self.regression == "auto" and not pays:
+            return super()._pace
+        return HURRIED_FIRST if self.in_a_hurry_ else usual_first(self.n_rows_)
 
     @property
     def _may_regress(self) -> bool:

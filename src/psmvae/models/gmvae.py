@@ -155,7 +155,8 @@ class GMVAE(nn.Module):
         if self.regression is None:
             return None
         shift = self.p_x.shift(q_z.mean, self.middle(batch, noise), batch.visible)
-        return shift * self.regressed[:, None, None, None, None]
+        # one that is not believed may be anything, also infinite
+        return torch.where(self.regressed[:, None, None, None, None] > 0, shift, 0.0)
 
     def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
         """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""

@@ -42,20 +42,21 @@ def train_first(
     max_norm: float,
     part: Callable[[int], float],
     stream: torch.cuda.Stream | None = None,
-    tell: Callable[[Tensor, float], None] | None = None,
+    tell: Callable[[Tensor], None] | None = None,
 ) -> Tensor:
     """Train parameters alone until ``part(steps)`` of the way is 1, and no further after that.
 
     The last weights are kept: while the learning rate is high, what a thousand rows say of others
-    is chance. ``tell`` is called with the held-out error and the part of the way when it is
-    measured. Returns the members for which what was trained decides that error from then on.
+    is chance. ``tell`` is called with the held-out error when it is measured. Returns the members
+    for which what was trained decides that error from then on.
     """
     n_members, n_rows = table.m.shape[:2]
     device = table.x.device
     size, looks, done = min(FIRST_BATCH, n_rows), 0, 0
     weights = Weights(first.parameters, decay=0.0)
     rate = torch.zeros((), device=device)
-    share = DECAY / max(1.0, float(table.m.sum(1).mean()))
+    # at most all of them
+    share = min(DECAY / max(1.0, float(table.m.sum(1).mean())), 1 / RATE)
     adam = Adam(weights.now, rate if device.type == "cuda" else 0.0)
 
     into = [] if first.gradient is None else weights.gradients()
@@ -86,7 +87,7 @@ def train_first(
             now = part(done)
             if tell is not None and now * LOOKS >= looks + 1:
                 looks = int(now * LOOKS)
-                tell(held_out_error(model, table), min(now, 1.0))
+                tell(held_out_error(model, table))
             if now >= 1:
                 break
     weights.release()

@@ -72,10 +72,10 @@ def ctrl_c_noted() -> Iterator[threading.Event]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pays_to_compile(settings: Training, n_batches: int) -> bool:
+def pays_to_compile(settings: Training, n_steps: int) -> bool:
     """Whether a training is long enough; decided by its settings, so that a seed means the same."""
     enough_time = settings.max_time is None or settings.max_time >= SPARE_TIME
-    return enough_time and settings.max_epochs * n_batches >= COMPILED_FROM
+    return enough_time and n_steps >= COMPILED_FROM
 
 
 def train(
@@ -138,10 +138,10 @@ def train(
         weights.swap()
         return error
 
-    def stepper(learning_rate: float, columns: Tensor | None) -> Stepper:
+    def stepper(learning_rate: float, columns: Tensor | None, n_steps: int = 0) -> Stepper:
         adam = Adam(weights.now, learning_rate)
         loss_of: Loss = recipe.loss
-        if x.device.type == "cuda" and columns is None and pays_to_compile(settings, n_batches):
+        if x.device.type == "cuda" and columns is None and pays_to_compile(settings, n_steps):
             loss_of = Compiled(recipe.loss, weights.parameters)
 
         def step(rows: Tensor) -> None:
@@ -174,11 +174,13 @@ def train(
     # decided by then
     passes, settled = 0, min(settings.max_epochs, max(1, settings.settle_steps // n_batches))
 
-    def tell(epoch: int, n_epochs: int, error: Tensor | None, part: float) -> None:
+    def tell(epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
         seconds = time.perf_counter() - began
         found = None if error is None else float(error.mean())
         reached = float(best.mean()) if measures else None
-        progress = Progress(epoch, n_epochs, found, reached, seconds, seconds / part - seconds)
+        if left is not None and settings.max_time is not None:
+            left = min(left, max(0.0, settings.max_time - seconds))
+        progress = Progress(epoch, n_epochs, found, reached, seconds, left)
         result.history.append(progress)
         if callback is not None:
             callback(progress)
@@ -197,10 +199,11 @@ def train(
                     part = max(part, (now() - started) / max(most - (started - began), 1e-9))
                 return 1.0 if pressed.is_set() else part
 
-            def told(error: Tensor, part: float) -> None:
+            def told(error: Tensor) -> None:
                 nonlocal best
                 best = error
-                tell(passes, int(passes / part) + settled, error, part)
+                # how long the rest takes is not known yet
+                tell(passes, -(-settings.first_steps // steps_a_pass) + settled, error, None)
 
             shown = told if measures else None
             decided = train_first(first, recipe.model, table, noise, MAX_NORM, way, stream, shown)
@@ -216,9 +219,10 @@ def train(
         weights.keep(torch.ones_like(best, dtype=torch.bool))
         if measures:
             best = measure()
-        step = stepper(settings.learning_rate, None)
         # without held-out cells all epochs were asked for
         n_epochs = settled if measures and bool(decided.all()) else settings.max_epochs
+        step = stepper(settings.learning_rate, None, n_epochs * n_batches)
+        begun = time.perf_counter()
         for epoch in range(1, n_epochs + 1):
             shuffled = noise.shuffles(n_members, n_rows)
             for k in range(n_batches):
@@ -235,7 +239,8 @@ def train(
                 weights.keep(better)
                 best = torch.where(better, found, best)
                 stale = torch.where(better, 0.0, stale + 1)
-            tell(passes + epoch, passes + n_epochs, found, (passes + epoch) / (passes + n_epochs))
+            left = (time.perf_counter() - begun) / epoch * (n_epochs - epoch)
+            tell(passes + epoch, passes + n_epochs, found, left)
             if pressed.is_set():
                 result.interrupted = True
                 break
