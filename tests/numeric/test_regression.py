@@ -231,6 +231,7 @@ def test_few_cells_draw_weights_to_nothing_and_no_further():
     x = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0], [np.nan, 4.0]])
     imputer = PSMVAEImputer(regression=PLAIN, held_out=0.5, max_epochs=30, random_state=0)
     assert np.isfinite(imputer.fit(x).transform(x)).all()
+    assert max(float(p.abs().max()) for p in imputer.model_.regression.parameters()) < 2.0
 
 
 def test_a_regression_that_is_not_believed_is_not_heard_even_if_it_is_infinite():

@@ -12,10 +12,10 @@ from psmvae.models.psmvae import PSMVAE, PSMVAESettings
 from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
 from psmvae.nn.noise import Noise
-from psmvae.training import LatentRecipe, Training
-from psmvae.training import train as train_recipe
+from psmvae.training import Training
 from psmvae.training.heldout import Table, held_out_error
-from psmvae.training.latent import calibrate, choose_proposal, choose_trust
+from psmvae.training.latent import LatentRecipe, calibrate, choose_proposal, choose_trust
+from psmvae.training.loop import train as train_recipe
 from psmvae.training.weights import Weights
 
 

@@ -135,8 +135,12 @@ class GMVAE(nn.Module):
 
     def visible_input(self, batch: Batch) -> Tensor:
         """What an encoder is shown of the visible cells, ``(member, row, input)``."""
-        features = self.inputs.features(batch.x) * self.inputs.spread(batch.visible)
+        features = self.visible_features(batch)
         return torch.cat([features, batch.visible], -1) if self.sees_mask else features
+
+    def visible_features(self, batch: Batch) -> Tensor:
+        """Features of the visible cells, 0 of the others, ``(member, row, feature)``."""
+        return self.inputs.features(batch.x) * self.inputs.spread(batch.visible)
 
     def _log_q_r(self, batch: Batch, shown: Tensor, noise: Noise | None) -> Tensor:
         # q(r) sees the whole mask, also of cells that are observed but hidden
@@ -162,7 +166,7 @@ class GMVAE(nn.Module):
         """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""
         if self.regression is None:
             raise ValueError("the model has no regression.")
-        features = self.inputs.features(batch.x) * self.inputs.spread(batch.visible)
+        features = self.visible_features(batch)
         outputs: Tensor = self.regression(features, batch.x, batch.visible, noise)
         return outputs
 

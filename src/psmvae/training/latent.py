@@ -85,8 +85,7 @@ class LatentRecipe:
             return None
 
         def by_hand(batch: Batch, into: Sequence[Tensor]) -> None:
-            features = model.inputs.features(batch.x) * model.inputs.spread(batch.visible)
-            hidden = batch.m - batch.visible
+            features, hidden = model.visible_features(batch), batch.m - batch.visible
             error.gradient(features, batch.x, batch.visible, hidden, into)
 
         fits = SquaredError.fits(regression, model.inputs)
