@@ -7,6 +7,7 @@ import torch
 
 from psmvae import GMVAEImputer, Network, PSMVAEImputer, VAEImputer
 from psmvae.models.batch import Batch
+from psmvae.nn.noise import Noise
 
 FAST = {"max_epochs": 3, "random_state": 0}
 
@@ -52,6 +53,24 @@ def test_it_is_importance_sampling_at_no_trust(make, n_draws, enough):
     fast, size, slow, sizes = both_ways(make().fit(table()), n_draws, enough)
     torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(size, sizes, atol=1e-2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+@pytest.mark.parametrize("model", ["a", "b"])
+def test_one_draw_is_not_weighed(model, n_members):
+    """The paper's K = 1: a draw of z in each set, and sets as q(r | ·) says."""
+    imputer = PSMVAEImputer.paper(model, n_members=n_members, n_draws=1, **FAST).fit(table())
+    inner = imputer.model_
+    x, m = imputer._tensors(*imputer._encode(table()))
+    seed, shape = 3, (n_members, 1, 1, inner.settings.n_sets, inner.settings.n_latent)
+    with torch.no_grad():
+        batch = Batch.of(x.expand(n_members, -1, -1), m.expand(n_members, -1, -1))
+        answer = inner.answer(batch, Noise(seed, x.device).normal(*shape))
+        by_set = answer.log_q_r.exp().unsqueeze(-1) * inner.expected(answer).squeeze(2)
+        found, size = imputer._posterior(seed).impute(x, m)
+    torch.testing.assert_close(found, by_set.sum(2).mean(0), atol=1e-4, rtol=1e-4)
+    assert bool(inner.trust.all())
+    assert size.tolist() == pytest.approx([1.0] * len(x))
 
 
 @pytest.mark.parametrize("regression", [None, Network(width=8)], ids=["of z", "regression"])

@@ -44,7 +44,8 @@ class Posterior:
     model : GMVAE
         The trained model.
     n_draws : int
-        Importance draws of z for each row, set and member.
+        Importance draws of z for each row, set and member. One draw has nothing to be weighed
+        against: sets then count as q(r | ·) says, and each has a draw of its own.
     seed : int
         The draws' seed. All rows share the draws, so a row's answer does not depend on which rows
         come with it.
@@ -67,7 +68,7 @@ class Posterior:
 
     def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The expected statistics and the effective sample size of each row behind them."""
-        if not bool(self.model.trust.any()) and not self.model.p_m.depends_on_x:
+        if not bool(self._trust.any()) and not self.model.p_m.depends_on_x:
             return self._impute_by_q(x, m)
         settings = self.model.settings
         one_of_many = settings.n_members == 1 and settings.n_sets > 1
@@ -121,7 +122,7 @@ class Posterior:
         """Blocks of noise, as many as draws that count alike are needed."""
         noise, blocks = Noise(self.seed, device), []
         for size in self._block_sizes():
-            blocks.append(paired_noise(self.model, size, noise))
+            blocks.append(self._noise(size, noise))
             if self.enough is not None and sum(b.shape[2] for b in blocks) >= self.enough:
                 break
         return blocks
@@ -153,14 +154,14 @@ class Posterior:
         For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
         """
         model, settings = self.model, self.model.settings
-        trust = model.trust if point else torch.ones_like(model.trust)
+        trust = self._trust if point else torch.ones_like(model.trust)
         proposal = self._proposal(trust)
         noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
         blocks = []
         for size in self._block_sizes():
             shape = (settings.n_members, 1, size, 1)
             uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
+            epsilon = self._noise(size, noise) * proposal[:, None, None, None, None]
             blocks.append((epsilon, uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
@@ -178,6 +179,17 @@ class Posterior:
                     rows = wanting if isinstance(rows, slice) else rows[wanting]
                     batch = batch.rows(wanting)
             yield running
+
+    def _noise(self, size: int, noise: Noise) -> Tensor:
+        """A block of noise that rows share, and sets too unless there is but one draw."""
+        n_sets = self.model.settings.n_sets if self.n_draws == 1 else 1
+        return paired_noise(self.model, size, noise, n_sets)
+
+    @property
+    def _trust(self) -> Tensor:
+        """How far weights are trusted for point estimates, ``(member,)``."""
+        # by one draw a set, weights tell the luck of the draws rather than the sets
+        return torch.zeros_like(self.model.trust) if self.n_draws == 1 else self.model.trust
 
     def _proposal(self, trust: Tensor) -> Tensor:
         """How much wider than q(z | ·) draws are, ``(member,)``."""
@@ -251,6 +263,8 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     q_r = q_r / q_r.sum(-1, keepdim=True)
     _, row, set_ = torch.nonzero(q_r, as_tuple=True)
     code = code.of(row, set_)
+    if epsilon.shape[3] > 1:
+        epsilon = epsilon[:, 0, :, set_].transpose(1, 2).unsqueeze(3)
     p_x = model.p_x(code.q_z.at(epsilon), None, both=False, sets=set_, shift=code.shift)[0]
     expected = p_x.expected().mean(2).squeeze(2)
     # each in a place of its own: adding up by index would depend on a GPU's order of events
