@@ -11,6 +11,8 @@ each rule:
 - *head*: imputations from p(x_obs|z,r), the text and the program, or p(x_mis|z,r), the model;
 - *weights*: with p(m|z,r), Bayes' rule, or without, the program.
 
+First weights are those of this package throughout; the program's are Xavier's.
+
 Errors are in ranges of the columns. Run with
 
     PSMVAE_DATA_HOME=... python benchmarks/readings.py [--device cuda] [--tables breast spam]
@@ -19,6 +21,7 @@ Errors are in ranges of the columns. Run with
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 from collections.abc import Iterator
@@ -33,6 +36,7 @@ from torch import Tensor
 from breast import machine
 from psmvae import Network, PSMVAEImputer
 from psmvae.benchmark import Cell
+from psmvae.benchmark.measure import set_draws
 from psmvae.benchmark.printed import printed_rmse
 from psmvae.benchmark.protocol import make_problem
 from psmvae.imputers.together import fit_together
@@ -99,7 +103,7 @@ def measure(options: argparse.Namespace, table: str, layers: int, terms: str) ->
     imputers = [
         PSMVAEImputer.paper(
             "b",
-            network=Network(width=128, depth=layers, residual=False, linear=False),
+            network=dataclasses.replace(Network.paper(), depth=layers),
             kinds=dict.fromkeys(problem.columns, "real"),
             max_epochs=options.epochs,
             device=options.device,
@@ -116,7 +120,7 @@ def measure(options: argparse.Namespace, table: str, layers: int, terms: str) ->
     for name, n_draws, head, weights in rules:
         errors = []
         for imputer, problem in zip(fitted, problems, strict=True):
-            imputer.set_params(n_draws=n_draws, enough_draws=min(100, n_draws))
+            set_draws(imputer, n_draws)
             with rule(imputer, head, weights), torch.no_grad():
                 filled = imputer.transform(problem.incomplete).to_numpy(float)
             errors.append(printed_rmse(problem.truth, filled, problem.m))

@@ -10,13 +10,17 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import root_mean_squared_error
 
-from psmvae import MeanImputer
+from psmvae import MeanImputer, PSMVAEImputer
+from psmvae.inference.objective import elbo
+from psmvae.models.batch import Batch
+from psmvae.nn.noise import Noise
 
-NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace", "proper")
+NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace", "proper", "readings")
 HOME = os.environ.get("PSMVAE_DATA_HOME")
 
 
@@ -306,6 +310,37 @@ class TestProper:
         printed, result = script("proper", "--tables", "1", "--quick-tables", "2")
         assert "Holes in every column" in printed
         assert len(result["records"]) == 4 * 1 + 4 * 2
+
+
+def test_readings_of_model_b_are_told_apart(script):
+    small = ("--epochs", "2", "--seeds", "2", "--draws", "5", "--device", "cpu")
+    _, result = script("readings", "--tables", "breast", *small)
+    records = result["records"]
+    assert [(r["layers"], r["terms"]) for r in records] == [
+        (1, "paper"),
+        (1, "program"),
+        (2, "paper"),
+        (2, "program"),
+    ]
+    rules = [name for name in records[0] if name.startswith(("K", "x_"))]
+    assert len(rules) == 5
+    assert len({r[rule]["mean"] for r in records for rule in rules}) == 20
+
+
+def test_the_program_s_objective_is_the_paper_s_where_a_batch_is_one_row(benchmark, monkeypatch):
+    readings = benchmark("readings")
+    rng = np.random.default_rng(0)
+    table = np.where(rng.random((30, 3)) < 0.3, np.nan, rng.normal(size=(30, 3)))
+    imputer = PSMVAEImputer.paper("b", max_epochs=2, random_state=0).fit(table)
+    x, m = imputer._tensors(*imputer._encode(table))
+    noise, shape = Noise(0), (1, 30, 1, 10, 20)
+    batch = Batch.of(x.unsqueeze(0), m.unsqueeze(0))
+    answer = imputer.model_.answer(batch, noise.normal(*shape), noise, auxiliary=True)
+    told = {"weight_observed": imputer.model_.weight_observed, "beta": 0.7}
+    other = readings.program_elbo(answer, **told)
+    monkeypatch.setattr(readings, "BATCH", 1)
+    torch.testing.assert_close(readings.program_elbo(answer, **told), elbo(answer, **told))
+    assert not torch.isclose(other, elbo(answer, **told)).any()
 
 
 def test_the_rules_of_model_a_are_told_apart(script):
