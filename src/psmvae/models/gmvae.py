@@ -104,8 +104,8 @@ class GMVAE(nn.Module):
         self.register_buffer("proposal", torch.ones(settings.n_members))
         self.register_buffer("trust", torch.ones(settings.n_members))
         self.register_buffer("by_middle", torch.zeros(settings.n_members))
-        # whether (1) or not (0) the regression is believed, where there is one
-        self.register_buffer("regressed", torch.ones(settings.n_members))
+        # whether (1) or not (0) the regression is believed about a column, where there is one
+        self.register_buffer("regressed", torch.ones(settings.n_members, n_columns))
 
     @property
     def joint(self) -> bool:
@@ -158,9 +158,8 @@ class GMVAE(nn.Module):
         """What is added to the outputs of p(x | z, r), so that their middle is the regression's."""
         if self.regression is None:
             return None
-        shift = self.p_x.shift(q_z.mean, self.middle(batch, noise), batch.visible)
-        # one that is not believed may be anything, also infinite
-        return torch.where(self.regressed[:, None, None, None, None] > 0, shift, 0.0)
+        stays = torch.maximum(batch.visible, 1 - self.regressed.unsqueeze(1))
+        return self.p_x.shift(q_z.mean, self.middle(batch, noise), stays)
 
     def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
         """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""

@@ -16,10 +16,12 @@ from psmvae.models.gmvae import GMVAE
 from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.noise import Noise
 from psmvae.nn.squares import SquaredError
-from psmvae.training.heldout import Table, held_out_error
+from psmvae.training.heldout import Table, held_out_error, held_out_squares
 from psmvae.training.recipe import First
 from psmvae.training.settings import Training
 
+# Standard errors by which a regression must be worse in a column not to be believed there.
+SURE = 2.0
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
@@ -135,14 +137,19 @@ def some_rows(most: int, share: float) -> int:
 def judge_regression(model: GMVAE, table: Table) -> Tensor:
     """Believe the regression where it does no worse on held-out cells than what it replaces.
 
-    In very little time it may not have learned as much as factor analysis knows from the start.
-    Returns which members believe it.
+    In very little time it may not have learned as much as factor analysis knows from the start, and
+    some columns are linear in the others. Returns which members believe it, but for columns where
+    their cells are sure that it is worse.
     """
     model.regressed.fill_(0.0)
-    without = held_out_error(model, table)
+    without, held = held_out_squares(model, table)
     model.regressed.fill_(1.0)
-    believed = held_out_error(model, table) <= without
-    model.regressed.copy_(believed)
+    gain = torch.where(held, without - held_out_squares(model, table)[0], 0.0)
+    # an infinite error is no gain
+    total, squares = gain.sum(1), gain.square().sum(1)
+    believed = total.sum(1) >= 0
+    worse = total < -SURE * squares.sqrt()
+    model.regressed.copy_(believed.unsqueeze(1) & ~worse)
     return believed
 
 
