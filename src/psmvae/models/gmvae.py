@@ -104,7 +104,7 @@ class GMVAE(nn.Module):
         self.register_buffer("proposal", torch.ones(settings.n_members))
         self.register_buffer("trust", torch.ones(settings.n_members))
         self.register_buffer("by_middle", torch.zeros(settings.n_members))
-        # whether (1) or not (0) the regression is believed about a column, where there is one
+        # how far the regression is believed about a column, from 0 to 1, where there is one
         self.register_buffer("regressed", torch.ones(settings.n_members, n_columns))
 
     @property
@@ -158,8 +158,8 @@ class GMVAE(nn.Module):
         """What is added to the outputs of p(x | z, r), so that their middle is the regression's."""
         if self.regression is None:
             return None
-        stays = torch.maximum(batch.visible, 1 - self.regressed.unsqueeze(1))
-        return self.p_x.shift(q_z.mean, self.middle(batch, noise), stays)
+        moves = self.regressed.unsqueeze(1) * (1 - batch.visible)
+        return self.p_x.shift(q_z.mean, self.middle(batch, noise), moves)
 
     def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
         """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""
@@ -300,7 +300,7 @@ class GMVAE(nn.Module):
         x_obs whatever the mask model.
         """
         shown = self.visible_input(batch)
-        if self.regression is not None and bool(self.regressed.all()):
+        if self.regression is not None and bool((self.regressed == 1).all()):
             p_x: Cells = self.p_x.x_obs(self.middle(batch, None))
         else:
             q_z = self._q_z(batch, shown, None)

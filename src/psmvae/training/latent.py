@@ -20,8 +20,9 @@ from psmvae.training.heldout import Table, held_out_error, held_out_squares
 from psmvae.training.recipe import First
 from psmvae.training.settings import Training
 
-# Standard errors by which a regression must be worse in a column not to be believed there.
-SURE = 2.0
+# How far a regression may be believed, and with how many cells of all columns a column's own are
+# heard, which may be few.
+BELIEFS, COMPANY = (1.0, 0.75, 0.5, 0.25, 0.0), 200
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
@@ -135,21 +136,24 @@ def some_rows(most: int, share: float) -> int:
 
 @torch.no_grad()
 def judge_regression(model: GMVAE, table: Table) -> Tensor:
-    """Believe the regression where it does no worse on held-out cells than what it replaces.
+    """Believe the regression as far as held-out cells of each column bear it out.
 
-    In very little time it may not have learned as much as factor analysis knows from the start, and
-    some columns are linear in the others. Returns which members believe it, but for columns where
-    their cells are sure that it is worse.
+    In very little time it may not have learned as much as factor analysis knows from the start:
+    where it is worse over all columns, it is not believed at all. Otherwise some columns may be
+    linear in the others, and for many the truth is between the two. Returns which members believe
+    it.
     """
-    model.regressed.fill_(0.0)
-    without, held = held_out_squares(model, table)
-    model.regressed.fill_(1.0)
-    gain = torch.where(held, without - held_out_squares(model, table)[0], 0.0)
-    # an infinite error is no gain
-    total, squares = gain.sum(1), gain.square().sum(1)
-    believed = total.sum(1) >= 0
-    worse = total < -SURE * squares.sqrt()
-    model.regressed.copy_(believed.unsqueeze(1) & ~worse)
+    errors = []
+    for belief in BELIEFS:
+        model.regressed.fill_(belief)
+        squares, held = held_out_squares(model, table)
+        errors.append(torch.where(held, squares, 0.0).sum(1))
+    error, n_cells = torch.stack(errors), held.sum((1, 2))
+    of_all = error.sum(-1) / n_cells
+    heard = error + COMPANY * of_all.unsqueeze(-1)
+    found = torch.tensor(BELIEFS, device=error.device)[heard.argmin(0)]
+    believed = error[0].sum(-1) <= error[-1].sum(-1)
+    model.regressed.copy_(torch.where(believed.unsqueeze(-1), found, 0.0))
     return believed
 
 
