@@ -19,6 +19,7 @@ Errors are in ranges of the columns. Run with
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 from collections.abc import Iterator
@@ -71,23 +72,19 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
     """Impute from one head, by weights with or without the mask."""
     model = imputer.model_
 
-    def from_x_mis(answer: Answer) -> Tensor:
-        p_x = model.p_x(answer.z, None, both=True, sets=answer.sets, shift=answer.shift)[1]
-        return p_x.expected()
-
     def no_mask(m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
         del m, known, sets
         return z.new_zeros(z.shape[:-1])
 
-    if head == "x_mis":
-        model.expected = from_x_mis
+    settings = model.settings
+    model.settings = dataclasses.replace(settings, impute_from=head)
     if weights == "without p(m)":
         setattr(model, "_mask_of_z", no_mask)  # noqa: B010 -- a rule of this script alone
     try:
         yield
     finally:
-        for name in ("expected", "_mask_of_z"):
-            model.__dict__.pop(name, None)
+        model.settings = settings
+        model.__dict__.pop("_mask_of_z", None)
 
 
 def measure(options: argparse.Namespace, table: str, layers: int, terms: str) -> dict[str, Any]:
@@ -110,7 +107,7 @@ def measure(options: argparse.Namespace, table: str, layers: int, terms: str) ->
     with objective(terms):
         fitted = fit_together(imputers, [problem.incomplete for problem in problems])
     found: dict[str, Any] = {"table": table, "layers": layers, "terms": terms}
-    rules = [("K = 1", 1, "x_obs", "with p(m)")]
+    rules = [(f"K = 1, {head}", 1, head, "with p(m)") for head in ("x_obs", "x_mis")]
     for head, weights in itertools.product(("x_obs", "x_mis"), ("with p(m)", "without p(m)")):
         rules.append((f"{head}, {weights}", options.draws, head, weights))
     for name, n_draws, head, weights in rules:

@@ -1,5 +1,7 @@
 """Imputation by q(z, r | ·) alone is what importance sampling comes to where it is not trusted."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -70,6 +72,31 @@ def test_one_draw_is_not_weighed(model, n_members):
     torch.testing.assert_close(found, by_set.sum(2).mean(0), atol=1e-4, rtol=1e-4)
     assert bool(inner.trust.all())
     assert size.tolist() == pytest.approx([1.0] * len(x))
+
+
+@pytest.mark.parametrize("n_draws", [1, 30])
+@pytest.mark.parametrize("mask", ["latent", "none"])
+def test_missing_cells_are_imputed_from_the_head_asked_for(mask, n_draws):
+    """Where p(x_mis|z,r) is a constant, so is what is imputed; x_obs knows nothing of it."""
+    settings = {"n_draws": n_draws, "mask_model": mask, **FAST}
+    numbers = table()[list("abcd")]
+    fitted = PSMVAEImputer.paper("b", **settings).fit(numbers)
+    model = fitted.model_
+    assert model.from_second
+    with torch.no_grad():
+        size = model.p_x.n_outputs[0]
+        model.p_x.net.last.weight[..., size:] = 0.0
+        model.p_x.net.last.bias[..., size:] = 7.0
+    holes = numbers.isna().to_numpy()
+    imputed = fitted.transform(numbers).to_numpy()
+    seen = numbers.to_numpy()
+    expected = np.nanmean(seen, 0) + 7 * np.nanstd(seen, 0)
+    np.testing.assert_allclose(imputed[holes], np.broadcast_to(expected, seen.shape)[holes], 1e-4)
+    drawn = fitted.sample(numbers, n=20, random_state=0)
+    mean = np.mean([d.to_numpy()[holes] for d in drawn])
+    assert mean == pytest.approx(np.broadcast_to(expected, seen.shape)[holes].mean(), rel=0.02)
+    model.settings = dataclasses.replace(model.settings, impute_from="x_obs")
+    assert np.abs(fitted.transform(numbers).to_numpy()[holes]).max() < 5
 
 
 @pytest.mark.parametrize("levels", [False, True], ids=["numbers", "levels"])

@@ -277,7 +277,7 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     code = model.encode(batch)
     q_r = code.log_q_r.exp()
     if model.settings.n_members > 1:
-        p_x: Cells = model.p_x(code.q_z.at(epsilon), None, both=False, shift=code.shift)[0]
+        p_x = model.heads(code.q_z.at(epsilon), shift=code.shift)[1]
         return (q_r.unsqueeze(-1) * p_x.expected().mean(2)).sum(2)
     q_r = torch.where(q_r >= MIN_SHARE, q_r, 0.0)
     q_r = q_r / q_r.sum(-1, keepdim=True)
@@ -286,7 +286,7 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     if epsilon.shape[1] > 1 or epsilon.shape[3] > 1:
         epsilon = epsilon.expand(-1, *q_r.shape[1:2], -1, q_r.shape[2], -1)
         epsilon = epsilon[:, row, :, set_].transpose(0, 1).unsqueeze(3)
-    p_x = model.p_x(code.q_z.at(epsilon), None, both=False, sets=set_, shift=code.shift)[0]
+    p_x = model.heads(code.q_z.at(epsilon), set_, code.shift)[1]
     expected = p_x.expected().mean(2).squeeze(2)
     # each in a place of its own: adding up by index would depend on a GPU's order of events
     placed = expected.new_zeros(*q_r.shape, expected.shape[-1])

@@ -123,6 +123,20 @@ class GMVAE(nn.Module):
         """Whether imputations use what the mask model says of a value that went missing."""
         return bool(self.p_m.depends_on_x) and getattr(self.settings.mask, "tilt", True)
 
+    @property
+    def from_second(self) -> bool:
+        """Whether missing cells are imputed from the head of x_mis, rather than that of x_obs."""
+        asked = getattr(self.settings, "impute_from", "x_obs") == "x_mis"
+        return asked or bool(self.p_m.depends_on_x)
+
+    def heads(
+        self, z: Tensor, sets: Tensor | None = None, shift: Tensor | None = None
+    ) -> tuple[Cells, Cells]:
+        """p(x_obs | z, r), and the distribution that missing cells are imputed from."""
+        both = self.from_second
+        found: tuple[Cells, Cells | None] = self.p_x(z, None, both=both, sets=sets, shift=shift)
+        return found[0], self.x_mis(*found) if both else found[0]
+
     def encode(self, batch: Batch) -> Encoding:
         """Log q(r | x_obs, m), q(z | r, x_obs, m), and where cells not seen are moved to."""
         shown = self.visible_input(batch)
@@ -207,7 +221,8 @@ class GMVAE(nn.Module):
         known = batch.known[:, :, None, None, :]
         # without x the mask has nothing to wait for
         log_p_m = None if tilts else fork(lambda: self._mask_of_z(m, known, z), z, m, known)
-        p_x_obs, p_second = self.p_x(z, noise, both=tilts or auxiliary, shift=shift)
+        from_second = self.from_second
+        p_x_obs, p_second = self.p_x(z, noise, both=from_second or auxiliary, shift=shift)
         p_x_mis = self.x_mis(p_x_obs, p_second)
         extra, x_drawn = None, None
         if tilts and uniform is not None:
@@ -227,7 +242,7 @@ class GMVAE(nn.Module):
             z=z,
             log_p_x_obs=(p_x_obs.log_prob(x) * m).sum(-1),
             log_p_m=mask_of_x if log_p_m is None else log_p_m(),
-            p_x=p_x_mis if tilts else p_x_obs,
+            p_x=p_x_mis if from_second else p_x_obs,
             shift=shift,
             x_drawn=x_drawn,
             auxiliary=extra,
@@ -254,7 +269,7 @@ class GMVAE(nn.Module):
         pairs = encoded.of(row, set_)
         z = pairs.q_z.at(epsilon)
         x, m, known = (part[:, row, None, None] for part in (batch.x, batch.m, batch.known))
-        p_x: Cells = self.p_x(z, None, both=False, sets=set_, shift=pairs.shift)[0]
+        p_x_obs, p_x = self.heads(z, set_, pairs.shift)
         return Answer(
             log_q_r=pairs.log_q_r,
             log_p_r=self.p_r()[:, 0, set_].unsqueeze(-1),
@@ -262,7 +277,7 @@ class GMVAE(nn.Module):
             p_z=self.p_z,
             epsilon=epsilon,
             z=z,
-            log_p_x_obs=(p_x.log_prob(x) * m).sum(-1),
+            log_p_x_obs=(p_x_obs.log_prob(x) * m).sum(-1),
             log_p_m=self._mask_of_z(m, known, z, set_),
             p_x=p_x,
             shift=pairs.shift,
@@ -319,9 +334,7 @@ class GMVAE(nn.Module):
 
     def sample_missing(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
         """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
-        both = bool(self.p_m.depends_on_x)
-        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=both, shift=shift)
-        p_x_mis = self.x_mis(*p_x) if both else p_x[0]
+        p_x_mis = self.heads(z, shift=shift)[1]
         if not self.tilts:
             return p_x_mis.sample(uniform)
         return p_x_mis.tilted_sample(self._log_missing(z), uniform)

@@ -16,7 +16,7 @@ from psmvae.models.gmvae import GMVAE
 from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.noise import Noise
 from psmvae.nn.squares import SquaredError
-from psmvae.training.heldout import Table, held_out_error, held_out_squares
+from psmvae.training.heldout import Table, held_out_squares
 from psmvae.training.recipe import First
 from psmvae.training.settings import Training
 
@@ -148,9 +148,11 @@ def judge_regression(model: GMVAE, table: Table) -> Tensor:
         model.regressed.fill_(belief)
         squares, held = held_out_squares(model, table)
         errors.append(torch.where(held, squares, 0.0).sum(1))
-    error, n_cells = torch.stack(errors), held.sum((1, 2))
-    of_all = error.sum(-1) / n_cells
-    heard = error + COMPANY * of_all.unsqueeze(-1)
+    error, n_cells = torch.stack(errors), held.sum(1)
+    # relative to a column's own, so that no column is louder than its cells are many
+    profile = error / error.mean(0).clamp(min=torch.finfo(error.dtype).tiny)
+    of_all = (n_cells * profile).sum(-1, keepdim=True) / n_cells.sum(-1, keepdim=True)
+    heard = n_cells * profile + COMPANY * of_all
     found = torch.tensor(BELIEFS, device=error.device)[heard.argmin(0)]
     believed = error[0].sum(-1) <= error[-1].sum(-1)
     model.regressed.copy_(torch.where(believed.unsqueeze(-1), found, 0.0))
