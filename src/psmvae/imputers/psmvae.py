@@ -53,10 +53,10 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         A network that says what the observed cells tell of the missing ones directly: the middle of
         p(x_mis | z, r, x_obs), of which z and r then say how it varies. It is learned first, and
         believed as far as held-out cells of each column bear it out against the start of the rest
-        (factor analysis); the rest then has few steps. "auto": one sized to the table, for 2,000 rows or more, with
-        the mask models "latent" and "none", unless `held_out` is 0. Not with ``scale="student"``.
-        It has a batch, a learning rate and a share of hidden cells of its own, and beside it cells
-        are held out in 2,048 rows only (1,024 in a hurry).
+        (factor analysis); the rest then has few steps. "auto": one sized to the table, for 2,000
+        rows or more, with the mask models "latent" and "none", unless `held_out` is 0. Not with
+        ``scale="student"``. It has a batch, a learning rate and a share of hidden cells of its own,
+        and beside it cells are held out in 2,048 rows only (1,024 in a hurry).
     impute_from : {"x_obs", "x_mis"}, default="x_obs"
         Which of the two distributions missing values are imputed from where the mask does not
         depend on x (where it does, always "x_mis"). "x_mis" is the model's own and where `pi` has a
