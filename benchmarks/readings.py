@@ -8,10 +8,11 @@ each rule:
 - *layers*: hidden layers of 128 units; one in the text, two in the program;
 - *terms*: the objective as printed, or as the program adds it up, where the KL of r and all terms
   of x_mis weigh 1 / 200;
-- *head*: imputations from p(x_obs|z,r), the text and the program, or p(x_mis|z,r), the model;
+- *start*: first weights from a uniform distribution, as everywhere here, or Xavier's, as the
+  program has them;
+- *head*: imputations from p(x_mis|z,r), the model and ``.paper("b")``, or p(x_obs|z,r), which
+  the text names once and the program has;
 - *weights*: with p(m|z,r), Bayes' rule, or without, the program.
-
-First weights are those of this package throughout; the program's are Xavier's.
 
 Errors are in ranges of the columns. Run with
 
@@ -24,6 +25,7 @@ import argparse
 import dataclasses
 import itertools
 import json
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,12 +44,14 @@ from psmvae.benchmark.protocol import make_problem
 from psmvae.imputers.together import fit_together
 from psmvae.inference.objective import elbo
 from psmvae.models.batch import Answer
+from psmvae.nn.network import Linear
 from psmvae.training import latent
 
 RESULTS = Path(__file__).parent / "results" / "readings.json"
 RATE, SEEDS = 0.8, 5
 # Rows that the program adds up some terms over, and averages others.
 BATCH = 200
+STARTS = ("uniform", "program")
 
 
 def program_elbo(answer: Answer, *, weight_observed: Tensor | float, beta: float) -> Tensor:
@@ -61,13 +65,25 @@ def program_elbo(answer: Answer, *, weight_observed: Tensor | float, beta: float
 
 
 @contextmanager
-def objective(terms: str) -> Iterator[None]:
-    """Train on the paper's objective or the program's."""
+def training(terms: str, start: str) -> Iterator[None]:
+    """Train on the paper's objective or the program's, from uniform weights or Xavier's."""
+    made = Linear.__init__
+
+    def xavier(self: Linear, *sizes: Any, **settings: Any) -> None:
+        made(self, *sizes, **settings)
+        n_members, n_in, n_out, noise = sizes[:4]
+        with torch.no_grad():
+            drawn = noise.normal(n_members, n_in, n_out)
+            self.weight.copy_(drawn * math.sqrt(2 / (n_in + n_out)))
+            if self.bias is not None:
+                self.bias.zero_()
+
     latent.elbo = program_elbo if terms == "program" else elbo
+    Linear.__init__ = xavier if start == "program" else made
     try:
         yield
     finally:
-        latent.elbo = elbo
+        latent.elbo, Linear.__init__ = elbo, made
 
 
 @contextmanager
@@ -75,26 +91,24 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
     """Impute from one head, by weights with or without the mask."""
     model = imputer.model_
 
-    def from_x_mis(answer: Answer) -> Tensor:
-        p_x = model.p_x(answer.z, None, both=True, sets=answer.sets, shift=answer.shift)[1]
-        return p_x.expected()
-
     def no_mask(m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
         del m, known, sets
         return z.new_zeros(z.shape[:-1])
 
-    if head == "x_mis":
-        model.expected = from_x_mis
+    settings = model.settings
+    model.settings = dataclasses.replace(settings, impute_from=head)
     if weights == "without p(m)":
         setattr(model, "_mask_of_z", no_mask)  # noqa: B010 -- a rule of this script alone
     try:
         yield
     finally:
-        for name in ("expected", "_mask_of_z"):
-            model.__dict__.pop(name, None)
+        model.settings = settings
+        model.__dict__.pop("_mask_of_z", None)
 
 
-def measure(options: argparse.Namespace, table: str, layers: int, terms: str) -> dict[str, Any]:
+def measure(
+    options: argparse.Namespace, table: str, layers: int, terms: str, start: str
+) -> dict[str, Any]:
     """Train five seeds in one program and score every rule."""
     cells = [
         Cell(table, "mcar", RATE, seed, "psmvae-b", masks="paper") for seed in range(options.seeds)
@@ -111,10 +125,10 @@ def measure(options: argparse.Namespace, table: str, layers: int, terms: str) ->
         )
         for seed, problem in enumerate(problems)
     ]
-    with objective(terms):
+    with training(terms, start):
         fitted = fit_together(imputers, [problem.incomplete for problem in problems])
-    found: dict[str, Any] = {"table": table, "layers": layers, "terms": terms}
-    rules = [("K = 1", 1, "x_obs", "with p(m)")]
+    found: dict[str, Any] = {"table": table, "layers": layers, "terms": terms, "start": start}
+    rules = [(f"K = 1, {head}", 1, head, "with p(m)") for head in ("x_obs", "x_mis")]
     for head, weights in itertools.product(("x_obs", "x_mis"), ("with p(m)", "without p(m)")):
         rules.append((f"{head}, {weights}", options.draws, head, weights))
     for name, n_draws, head, weights in rules:
@@ -125,7 +139,7 @@ def measure(options: argparse.Namespace, table: str, layers: int, terms: str) ->
                 filled = imputer.transform(problem.incomplete).to_numpy(float)
             errors.append(printed_rmse(problem.truth, filled, problem.m))
         found[name] = {"mean": float(np.mean(errors)), "errors": errors}
-        print(table, layers, terms, name, round(found[name]["mean"], 4), flush=True)
+        print(table, layers, terms, start, name, round(found[name]["mean"], 4), flush=True)
     return found
 
 
@@ -140,9 +154,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     records = [
-        measure(options, table, layers, terms)
+        measure(options, table, layers, terms, start)
         for table in options.tables
-        for layers, terms in itertools.product((1, 2), ("paper", "program"))
+        for layers, terms, start in itertools.product((1, 2), ("paper", "program"), STARTS)
     ]
     settings = {k: v for k, v in vars(options).items() if k != "out"}
     record = {"settings": settings, "machine": machine(), "records": records}

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import importlib
+import itertools
 import json
 import os
 import subprocess
@@ -316,15 +317,11 @@ def test_readings_of_model_b_are_told_apart(script):
     small = ("--epochs", "2", "--seeds", "2", "--draws", "5", "--device", "cpu")
     _, result = script("readings", "--tables", "breast", *small)
     records = result["records"]
-    assert [(r["layers"], r["terms"]) for r in records] == [
-        (1, "paper"),
-        (1, "program"),
-        (2, "paper"),
-        (2, "program"),
-    ]
+    read = itertools.product((1, 2), ("paper", "program"), ("uniform", "program"))
+    assert [(r["layers"], r["terms"], r["start"]) for r in records] == list(read)
     rules = [name for name in records[0] if name.startswith(("K", "x_"))]
-    assert len(rules) == 5
-    assert len({r[rule]["mean"] for r in records for rule in rules}) == 20
+    assert len(rules) == 6
+    assert len({r[rule]["mean"] for r in records for rule in rules}) == 48
 
 
 def test_the_program_s_objective_is_the_paper_s_where_a_batch_is_one_row(benchmark, monkeypatch):

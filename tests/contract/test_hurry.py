@@ -143,7 +143,7 @@ def test_a_table_that_can_teach_a_regression_has_one_learned_first(brief):
     imputer = PSMVAEImputer(device="cpu", random_state=0).fit(bent(), callback=seen.append)
     assert not imputer.in_a_hurry_
     assert imputer.model_.settings.regression == REGRESSION
-    assert imputer.model_.regressed.tolist() == [1.0]
+    assert imputer.model_.regressed.mean() > 0.8
     # ten reports of twenty passes, then three epochs of eight steps
     assert [progress.epoch for progress in seen] == [*range(2, 22, 2), 21, 22, 23]
     assert imputer.history_ == seen
@@ -157,7 +157,7 @@ def test_a_table_that_can_teach_a_regression_has_one_learned_first(brief):
 def test_where_the_regression_is_not_believed_training_goes_on_as_without(brief):
     # linear: factor analysis knows all there is to know from the start
     imputer = PSMVAEImputer(device="cpu", patience=2, random_state=0).fit(table())
-    assert imputer.model_.regressed.tolist() == [0.0]
+    assert not imputer.model_.regressed.any()
     assert imputer.n_epochs_ >= 20 + imputer.patience
     assert not np.isnan(imputer.transform(table())).any()
 

@@ -33,6 +33,7 @@ BAD = {
     "unseen": ["ignore", None, 3, True],
     "network": ["big", None, 64, Network],
     "regression": ["big", True, 64, Network],
+    "impute_from": ["x", "x_obs ", None, 1],
     "scale": [*POSITIVE, "nonsense"],
     "beta": POSITIVE,
     "hide": [*SHARE, 1.0],

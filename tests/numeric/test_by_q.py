@@ -1,13 +1,15 @@
 """Imputation by q(z, r | ·) alone is what importance sampling comes to where it is not trusted."""
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.stats import kstest
 
 from psmvae import GMVAEImputer, Network, PSMVAEImputer, VAEImputer
 from psmvae.models.batch import Batch
-from psmvae.nn.noise import Noise
 
 FAST = {"max_epochs": 3, "random_state": 0}
 
@@ -60,17 +62,80 @@ def test_it_is_importance_sampling_at_no_trust(make, n_draws, enough):
 def test_one_draw_is_not_weighed(model, n_members):
     """The paper's K = 1: a draw of z in each set, and sets as q(r | ·) says."""
     imputer = PSMVAEImputer.paper(model, n_members=n_members, n_draws=1, **FAST).fit(table())
-    inner = imputer.model_
+    inner, posterior = imputer.model_, imputer._posterior(3)
     x, m = imputer._tensors(*imputer._encode(table()))
-    seed, shape = 3, (n_members, 1, 1, inner.settings.n_sets, inner.settings.n_latent)
     with torch.no_grad():
         batch = Batch.of(x.expand(n_members, -1, -1), m.expand(n_members, -1, -1))
-        answer = inner.answer(batch, Noise(seed, x.device).normal(*shape))
+        answer = inner.answer(batch, posterior._one_draw(batch))
         by_set = answer.log_q_r.exp().unsqueeze(-1) * inner.expected(answer).squeeze(2)
-        found, size = imputer._posterior(seed).impute(x, m)
+        found, size = posterior.impute(x, m)
     torch.testing.assert_close(found, by_set.sum(2).mean(0), atol=1e-4, rtol=1e-4)
     assert bool(inner.trust.all())
     assert size.tolist() == pytest.approx([1.0] * len(x))
+
+
+@pytest.mark.parametrize("n_draws", [1, 30])
+@pytest.mark.parametrize("mask", ["latent", "none"])
+def test_missing_cells_are_imputed_from_the_head_asked_for(mask, n_draws):
+    """Where p(x_mis|z,r) is a constant, so is what is imputed; x_obs knows nothing of it."""
+    settings = {"n_draws": n_draws, "mask_model": mask, **FAST}
+    numbers = table()[list("abcd")]
+    fitted = PSMVAEImputer.paper("b", **settings).fit(numbers)
+    model = fitted.model_
+    assert model.from_second
+    with torch.no_grad():
+        size = model.p_x.n_outputs[0]
+        model.p_x.net.last.weight[..., size:] = 0.0
+        model.p_x.net.last.bias[..., size:] = 7.0
+    holes = numbers.isna().to_numpy()
+    imputed = fitted.transform(numbers).to_numpy()
+    seen = numbers.to_numpy()
+    expected = np.nanmean(seen, 0) + 7 * np.nanstd(seen, 0)
+    np.testing.assert_allclose(imputed[holes], np.broadcast_to(expected, seen.shape)[holes], 1e-4)
+    drawn = fitted.sample(numbers, n=20, random_state=0)
+    mean = np.mean([d.to_numpy()[holes] for d in drawn])
+    assert mean == pytest.approx(np.broadcast_to(expected, seen.shape)[holes].mean(), rel=0.02)
+    model.settings = dataclasses.replace(model.settings, impute_from="x_obs")
+    assert np.abs(fitted.transform(numbers).to_numpy()[holes]).max() < 5
+
+
+@pytest.mark.parametrize("levels", [False, True], ids=["numbers", "levels"])
+def test_one_draw_of_each_row_is_its_own_and_told_by_the_row(levels):
+    imputer = PSMVAEImputer.paper("b", n_draws=1, n_sets=3, n_latent=4, **FAST).fit(table())
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(1, 4000, 8, generator=rng)
+    # 2^8 rows at most differ
+    x = (x > 0).float() if levels else x
+    m = torch.ones_like(x)
+    posterior = imputer._posterior(3)
+    drawn = posterior._one_draw(Batch.of(x, m))[0, :, 0].flatten(1)
+    again = posterior._one_draw(Batch.of(x[:, 50:60], m[:, 50:60]))[0, :, 0].flatten(1)
+    torch.testing.assert_close(again, drawn[50:60])
+    other = imputer._posterior(4)._one_draw(Batch.of(x, m))[0, :, 0].flatten(1)
+    assert not torch.isclose(other, drawn).any(0).all()
+    some = drawn.unique(dim=0) if levels else drawn
+    assert len(some) > (200 if levels else 3999)
+    sure = 5 / len(some) ** 0.5
+    assert some.mean(0).abs().max() < sure
+    assert (some.std(0) - 1).abs().max() < sure
+    across = torch.corrcoef(some.T) - torch.eye(12)
+    assert across.abs().max() < sure
+    assert kstest(some[:, 0].double().numpy(), "norm").pvalue > 1e-4
+
+
+def test_rows_do_not_err_together_by_one_draw():
+    """The mean of imputations is as sure as that of so many draws, not as that of one."""
+    rng = np.random.default_rng(0)
+    filled = pd.DataFrame(rng.normal(size=(500, 3)), columns=list("abc"))
+    # rows with nothing observed are one and the same
+    frame = filled.mask(rng.random(filled.shape) < [0.5, 0.5, 0.0])
+    imputer = PSMVAEImputer.paper("b", max_epochs=10, n_draws=1, random_state=0).fit(frame)
+    x, m = imputer._tensors(*imputer._encode(frame))
+    with torch.no_grad():
+        many = [imputer._posterior(seed).impute(x, m)[0] for seed in range(30)]
+    each = torch.stack(many)
+    means = each.mean(1)
+    assert float(means.var(0).mean()) < 5 * float(each.var(0).mean()) / len(x)
 
 
 @pytest.mark.parametrize("regression", [None, Network(width=8)], ids=["of z", "regression"])

@@ -224,7 +224,47 @@ def test_held_out_cells_decide_whether_it_is_believed():
     error = (imputer.transform(holes) - x)[np.isnan(holes)]
     assert np.sqrt(np.mean(error**2)) < 0.3
     model, _, _ = trained_first(400)
-    assert model.regressed.all()
+    assert (model.regressed > 0.5).all()
+
+
+@torch.no_grad()
+def test_it_is_believed_by_column_and_as_far_as_held_out_cells_say(monkeypatch):
+    """Constants for both: the best mix of the two is known."""
+    rng = torch.Generator().manual_seed(0)
+    x = 0.1 * torch.randn(4000, 4, generator=rng).double()
+    m = torch.ones_like(x)
+    model = make(real_columns(4), n_sets=1, n_members=1, network=PLAIN, regression=PLAIN)
+    for parameter in (*model.p_x.parameters(), *model.regression.parameters()):
+        parameter.zero_()
+    # cells are 0, and so is what z says but for the fourth column, where it is -1
+    model.p_x.net.last.bias[..., 3] = -1.0
+    middle = torch.tensor([0.0, 2.0, 0.3, 1.0])
+    model.regression.net.last.bias.view(-1).copy_(middle)
+    table = Table(x, m, 1, 0.2, Noise(0))
+    assert not judge_regression(model, table).any()
+    assert not model.regressed.any()
+    # not worse over all: what is worse in a column is not believed there
+    model.p_x.net.last.bias[..., 0] = 5.0
+    with monkeypatch.context() as alone:
+        alone.setattr("psmvae.training.latent.COMPANY", 0)
+        assert judge_regression(model, table).all()
+        assert model.regressed.tolist() == [[1.0, 0.0, 0.0, 0.5]]
+    # a column without cells of its own goes by all others, which say 0, 0 and 1
+    table.held[..., 0] = False
+    model.p_x.net.last.bias[..., 3] = 5.0
+    judge_regression(model, table)
+    assert 0.0 < float(model.regressed[0, 0]) < 1.0
+
+
+@torch.no_grad()
+def test_what_is_half_believed_is_half_way():
+    model = make(real_columns(4), n_sets=2, network=RESIDUAL, regression=PLAIN)
+    batch = rows()
+    found = []
+    for belief in (0.0, 1.0, 0.25):
+        model.regressed.fill_(belief)
+        found.append(model.predict(batch)[batch.visible == 0])
+    torch.testing.assert_close(found[2], 0.75 * found[0] + 0.25 * found[1])
 
 
 def test_few_cells_draw_weights_to_nothing_and_no_further():

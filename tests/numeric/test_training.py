@@ -57,6 +57,25 @@ def test_held_out_cells_are_observed_and_seen_by_nobody():
     assert not bool((split.held[0] == split.held[1]).all())
 
 
+def test_cells_are_hidden_where_cells_are_missing():
+    noise = Noise(0)
+    x = torch.zeros(2000, 4)
+    even = (noise.uniform(2000, 4) < 0.8).float()
+    one = torch.ones(2000, 4)
+    one[:300, 2] = 0.0
+    whole = torch.ones(2000, 4)
+    rows = torch.arange(2000).expand(1, -1)
+    for m, shares in ((even, [0.25] * 4), (one, [0.0, 0.0, 0.5, 0.0]), (whole, [0.25] * 4)):
+        split = Table(x, m, 1, 0.1, noise)
+        asked = split.like_missing(0.25)
+        assert asked.flatten().tolist() == pytest.approx(shares, abs=0.03)
+        batch = split.batch(rows, 0.25, noise, columns=asked)
+        hidden = 1 - batch.visible.sum((0, 1)) / batch.m.sum((0, 1))
+        # half of the rows have as much of all columns hidden
+        expected = [(share + 0.25) / 2 for share in shares]
+        assert hidden.tolist() == pytest.approx(expected, abs=0.05)
+
+
 def test_a_column_keeps_a_value_to_learn_from():
     m = torch.zeros(50, 1)
     m[7] = 1.0

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 8
+FORMAT_VERSION = 9
 IMPUTERS: dict[str, type[Imputer]] = {
     cls.__name__: cls
     for cls in (

@@ -52,11 +52,15 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     regression : Network, "auto" or None, default="auto"
         A network that says what the observed cells tell of the missing ones directly: the middle of
         p(x_mis | z, r, x_obs), of which z and r then say how it varies. It is learned first, and
-        believed where held-out cells bear it out against the start of the rest (factor analysis);
-        the rest then has few steps. "auto": one sized to the table, for 2,000 rows or more, with
-        the mask models "latent" and "none", unless `held_out` is 0. Not with ``scale="student"``.
-        It has a batch, a learning rate and a share of hidden cells of its own, and beside it cells
-        are held out in 2,048 rows only (1,024 in a hurry).
+        believed as far as held-out cells of each column bear it out against the start of the rest
+        (factor analysis); the rest then has few steps. "auto": one sized to the table, for 2,000
+        rows or more, with the mask models "latent" and "none", unless `held_out` is 0. Not with
+        ``scale="student"``. It has a batch, a learning rate and a share of hidden cells of its own,
+        and beside it cells are held out in 2,048 rows only (1,024 in a hurry).
+    impute_from : {"x_obs", "x_mis"}, default="x_obs"
+        Which of the two distributions missing values are imputed from where the mask does not
+        depend on x (where it does, always "x_mis"). "x_mis" is the model's own and where `pi` has a
+        say; "x_obs" has learned from every observed cell.
     **parameters
         Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
         weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, unseen, network, hide,
@@ -97,6 +101,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     beta: float = 0.5
     n_sets: int | Literal["auto"] = "auto"
     regression: Network | Literal["auto"] | None = "auto"
+    impute_from: Literal["x_obs", "x_mis"] = "x_obs"
 
     @classmethod
     def paper(cls, model: Literal["a", "b"] = "b", **overrides: Any) -> Self:
@@ -125,12 +130,14 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
             "beta": 1.0,
             "weight_observed": True,
             "regression": None,
+            "impute_from": "x_mis",
         }
         return cls(**(settings | overrides))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("pi", self.pi, 0.0, 1.0, words=("rate",))
+        checks.choice("impute_from", self.impute_from, ("x_obs", "x_mis"))
         if isinstance(self.mask_model, type):
             raise TypeError(
                 f"mask_model must be an object and not a class: {self.mask_model.__name__}(...)."
@@ -186,7 +193,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         regression = self._pace.regression if self.regression == "auto" else self.regression
         own = {"n_sets": n_sets, "mask": mask_model(self.mask_model), "regression": regression}
         pi = self.pi if isinstance(self.pi, str) else float(self.pi)
-        return PSMVAESettings(**(shared | own), pi=pi)
+        return PSMVAESettings(**(shared | own), pi=pi, impute_from=self.impute_from)
 
     def _make(self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise) -> Any:
         from psmvae.models.psmvae import PSMVAE

@@ -31,6 +31,9 @@ BLOCK, FIRST_BLOCKS = 250, (20, 80)
 # Where draws are of pairs of a row and a set, the rows of several chunks are worked on together, so
 # that the last pairs of many rows fill a chunk; what is kept of a row takes less than 16 draws do.
 A_ROW_IN_DRAWS = 16
+# How many times round the circle one standard deviation of a cell may take the noise of a row; and
+# the least probability that noise is drawn at.
+FAR, TINY = 1e4, 1e-7
 # Sets with a smaller share of a row are not decoded where q(r | ·) alone weighs them.
 MIN_SHARE = 1e-4
 
@@ -45,10 +48,10 @@ class Posterior:
         The trained model.
     n_draws : int
         Importance draws of z for each row, set and member. One draw has nothing to be weighed
-        against: sets then count as q(r | ·) says, and each has a draw of its own.
+        against: sets then count as q(r | ·) says, and each set of each row has a draw of its own.
     seed : int
-        The draws' seed. All rows share the draws, so a row's answer does not depend on which rows
-        come with it.
+        The draws' seed. All rows share the draws, or have one that is told by the row, so a row's
+        answer does not depend on which rows come with it.
     memory : int, optional
         Bytes a chunk of rows may take.
     enough : float, optional
@@ -94,6 +97,12 @@ class Posterior:
             settings = self.model.settings
             blocks = [x.new_zeros(settings.n_members, 1, 1, 1, settings.n_latent)]
             n_draws, counted = 1, self.n_draws
+        elif self.n_draws == 1:
+            found = [
+                expected_by_q(self.model, batch, self._one_draw(batch)).mean(0)
+                for batch in self._chunks(x, m, 1)
+            ]
+            return torch.cat(found), x.new_ones(x.shape[0])
         else:
             blocks = self._enough_noise(x.device)
             n_draws = counted = sum(block.shape[2] for block in blocks)
@@ -122,7 +131,7 @@ class Posterior:
         """Blocks of noise, as many as draws that count alike are needed."""
         noise, blocks = Noise(self.seed, device), []
         for size in self._block_sizes():
-            blocks.append(self._noise(size, noise))
+            blocks.append(paired_noise(self.model, size, noise))
             if self.enough is not None and sum(b.shape[2] for b in blocks) >= self.enough:
                 break
         return blocks
@@ -161,12 +170,13 @@ class Posterior:
         for size in self._block_sizes():
             shape = (settings.n_members, 1, size, 1)
             uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            epsilon = self._noise(size, noise) * proposal[:, None, None, None, None]
+            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
             blocks.append((epsilon, uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
             rows: Tensor | slice = slice(None)
-            for epsilon, uniform in blocks:
+            for shared, uniform in blocks:
+                epsilon = self._one_draw(batch) if self.n_draws == 1 else shared
                 answer = model.answer(batch, epsilon, uniform=uniform)
                 values = model.expected(answer) if n_values else None
                 log_w = tempered(log_weights(answer, proposal), answer.log_q_r, trust)
@@ -180,10 +190,20 @@ class Posterior:
                     batch = batch.rows(wanting)
             yield running
 
-    def _noise(self, size: int, noise: Noise) -> Tensor:
-        """A block of noise that rows share, and sets too unless there is but one draw."""
-        n_sets = self.model.settings.n_sets if self.n_draws == 1 else 1
-        return paired_noise(self.model, size, noise, n_sets)
+    def _one_draw(self, batch: Batch) -> Tensor:
+        """Noise for one draw, ``(member, row, 1, set, latent)``, each row's told by its own cells.
+
+        One draw that all rows shared would have all of them err in the same direction.
+        """
+        settings, noise = self.model.settings, Noise(self.seed, batch.x.device)
+        cells = torch.cat([batch.x * batch.m, batch.m], -1).double()
+        # rows that hardly differ are far apart on the circle that these numbers go round
+        number = cells @ (FAR * noise.uniform(cells.shape[-1]).double())
+        shape = (settings.n_members, 1, 1, settings.n_sets, settings.n_latent)
+        start, pace = noise.uniform(*shape).double(), 1 + noise.uniform(*shape).double()
+        place = torch.remainder(start + pace * number[..., None, None, None], 1.0)
+        drawn: Tensor = torch.special.ndtri(place.clamp(TINY, 1 - TINY))
+        return drawn.to(batch.x.dtype)
 
     @property
     def _trust(self) -> Tensor:
@@ -257,15 +277,16 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     code = model.encode(batch)
     q_r = code.log_q_r.exp()
     if model.settings.n_members > 1:
-        p_x: Cells = model.p_x(code.q_z.at(epsilon), None, both=False, shift=code.shift)[0]
+        p_x = model.heads(code.q_z.at(epsilon), shift=code.shift)[1]
         return (q_r.unsqueeze(-1) * p_x.expected().mean(2)).sum(2)
     q_r = torch.where(q_r >= MIN_SHARE, q_r, 0.0)
     q_r = q_r / q_r.sum(-1, keepdim=True)
     _, row, set_ = torch.nonzero(q_r, as_tuple=True)
     code = code.of(row, set_)
-    if epsilon.shape[3] > 1:
-        epsilon = epsilon[:, 0, :, set_].transpose(1, 2).unsqueeze(3)
-    p_x = model.p_x(code.q_z.at(epsilon), None, both=False, sets=set_, shift=code.shift)[0]
+    if epsilon.shape[1] > 1 or epsilon.shape[3] > 1:
+        epsilon = epsilon.expand(-1, *q_r.shape[1:2], -1, q_r.shape[2], -1)
+        epsilon = epsilon[:, row, :, set_].transpose(0, 1).unsqueeze(3)
+    p_x = model.heads(code.q_z.at(epsilon), set_, code.shift)[1]
     expected = p_x.expected().mean(2).squeeze(2)
     # each in a place of its own: adding up by index would depend on a GPU's order of events
     placed = expected.new_zeros(*q_r.shape, expected.shape[-1])

@@ -104,8 +104,8 @@ class GMVAE(nn.Module):
         self.register_buffer("proposal", torch.ones(settings.n_members))
         self.register_buffer("trust", torch.ones(settings.n_members))
         self.register_buffer("by_middle", torch.zeros(settings.n_members))
-        # whether (1) or not (0) the regression is believed, where there is one
-        self.register_buffer("regressed", torch.ones(settings.n_members))
+        # how far the regression is believed about a column, from 0 to 1, where there is one
+        self.register_buffer("regressed", torch.ones(settings.n_members, n_columns))
 
     @property
     def joint(self) -> bool:
@@ -122,6 +122,20 @@ class GMVAE(nn.Module):
     def tilts(self) -> bool:
         """Whether imputations use what the mask model says of a value that went missing."""
         return bool(self.p_m.depends_on_x) and getattr(self.settings.mask, "tilt", True)
+
+    @property
+    def from_second(self) -> bool:
+        """Whether missing cells are imputed from the head of x_mis, rather than that of x_obs."""
+        asked = getattr(self.settings, "impute_from", "x_obs") == "x_mis"
+        return asked or bool(self.p_m.depends_on_x)
+
+    def heads(
+        self, z: Tensor, sets: Tensor | None = None, shift: Tensor | None = None
+    ) -> tuple[Cells, Cells]:
+        """p(x_obs | z, r), and the distribution that missing cells are imputed from."""
+        both = self.from_second
+        found: tuple[Cells, Cells | None] = self.p_x(z, None, both=both, sets=sets, shift=shift)
+        return found[0], self.x_mis(*found) if both else found[0]
 
     def encode(self, batch: Batch) -> Encoding:
         """Log q(r | x_obs, m), q(z | r, x_obs, m), and where cells not seen are moved to."""
@@ -158,9 +172,8 @@ class GMVAE(nn.Module):
         """What is added to the outputs of p(x | z, r), so that their middle is the regression's."""
         if self.regression is None:
             return None
-        shift = self.p_x.shift(q_z.mean, self.middle(batch, noise), batch.visible)
-        # one that is not believed may be anything, also infinite
-        return torch.where(self.regressed[:, None, None, None, None] > 0, shift, 0.0)
+        moves = self.regressed.unsqueeze(1) * (1 - batch.visible)
+        return self.p_x.shift(q_z.mean, self.middle(batch, noise), moves)
 
     def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
         """Outputs of the regression on the visible cells, ``(member, row, 1, set, output)``."""
@@ -208,7 +221,8 @@ class GMVAE(nn.Module):
         known = batch.known[:, :, None, None, :]
         # without x the mask has nothing to wait for
         log_p_m = None if tilts else fork(lambda: self._mask_of_z(m, known, z), z, m, known)
-        p_x_obs, p_second = self.p_x(z, noise, both=tilts or auxiliary, shift=shift)
+        from_second = self.from_second
+        p_x_obs, p_second = self.p_x(z, noise, both=from_second or auxiliary, shift=shift)
         p_x_mis = self.x_mis(p_x_obs, p_second)
         extra, x_drawn = None, None
         if tilts and uniform is not None:
@@ -228,7 +242,7 @@ class GMVAE(nn.Module):
             z=z,
             log_p_x_obs=(p_x_obs.log_prob(x) * m).sum(-1),
             log_p_m=mask_of_x if log_p_m is None else log_p_m(),
-            p_x=p_x_mis if tilts else p_x_obs,
+            p_x=p_x_mis if from_second else p_x_obs,
             shift=shift,
             x_drawn=x_drawn,
             auxiliary=extra,
@@ -255,7 +269,7 @@ class GMVAE(nn.Module):
         pairs = encoded.of(row, set_)
         z = pairs.q_z.at(epsilon)
         x, m, known = (part[:, row, None, None] for part in (batch.x, batch.m, batch.known))
-        p_x: Cells = self.p_x(z, None, both=False, sets=set_, shift=pairs.shift)[0]
+        p_x_obs, p_x = self.heads(z, set_, pairs.shift)
         return Answer(
             log_q_r=pairs.log_q_r,
             log_p_r=self.p_r()[:, 0, set_].unsqueeze(-1),
@@ -263,7 +277,7 @@ class GMVAE(nn.Module):
             p_z=self.p_z,
             epsilon=epsilon,
             z=z,
-            log_p_x_obs=(p_x.log_prob(x) * m).sum(-1),
+            log_p_x_obs=(p_x_obs.log_prob(x) * m).sum(-1),
             log_p_m=self._mask_of_z(m, known, z, set_),
             p_x=p_x,
             shift=pairs.shift,
@@ -301,7 +315,7 @@ class GMVAE(nn.Module):
         x_obs whatever the mask model.
         """
         shown = self.visible_input(batch)
-        if self.regression is not None and bool(self.regressed.all()):
+        if self.regression is not None and bool((self.regressed == 1).all()):
             p_x: Cells = self.p_x.x_obs(self.middle(batch, None))
         else:
             q_z = self._q_z(batch, shown, None)
@@ -320,9 +334,7 @@ class GMVAE(nn.Module):
 
     def sample_missing(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
         """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
-        both = bool(self.p_m.depends_on_x)
-        p_x: tuple[Cells, Cells | None] = self.p_x(z, None, both=both, shift=shift)
-        p_x_mis = self.x_mis(*p_x) if both else p_x[0]
+        p_x_mis = self.heads(z, shift=shift)[1]
         if not self.tilts:
             return p_x_mis.sample(uniform)
         return p_x_mis.tilted_sample(self._log_missing(z), uniform)

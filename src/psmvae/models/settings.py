@@ -32,9 +32,13 @@ class Settings:
 
 @dataclass(frozen=True)
 class PSMVAESettings(Settings):
-    """What a PSMVAE is made of; ``pi`` is π' or "rate" for the paper's formula a column."""
+    """What a PSMVAE is made of; ``pi`` is π' or "rate" for the paper's formula a column.
+
+    ``impute_from`` is the head that missing cells are imputed from where the mask needs no x.
+    """
 
     pi: float | Literal["rate"] = 0.5
+    impute_from: Literal["x_obs", "x_mis"] = "x_obs"
 
 
 @dataclass(frozen=True)

@@ -315,19 +315,20 @@ class PX(nn.Module):
             outputs = outputs + (z.flatten(1, -2) @ self.loading).reshape(outputs.shape)
         return outputs
 
-    def shift(self, z: Tensor, middle: Tensor, visible: Tensor) -> Tensor:
-        """What moves the outputs at ``z`` to ``middle``, for cells of x that are not visible.
+    def shift(self, z: Tensor, middle: Tensor, moves: Tensor) -> Tensor:
+        """What moves the outputs at ``z`` towards ``middle``, for cells of x.
 
-        ``middle`` ``(member, row, 1, set, output of x)`` is the same for all heads of x.
+        ``moves`` ``(member, row, column)`` says how far, from 0 to 1. ``middle`` ``(member, row, 1,
+        set, output of x)`` is the same for all heads of x, and may be infinite where nothing moves.
         """
-        # a column that is always visible stands for outputs that are not of x
-        visible = torch.cat([visible, torch.ones_like(visible[..., :1])], -1)
-        unseen = 1 - visible[..., self.output_column]
+        # a column that never moves stands for outputs that are not of x
+        moves = torch.cat([moves, torch.zeros_like(moves[..., :1])], -1)
+        moves = moves[:, :, None, None, self.output_column]
         heads = [middle]
         if self.second is not None:
             rest = middle.new_zeros(*middle.shape[:-1], self.n_outputs[1])
             heads.append(middle if self.second_is_x else rest)
-        return unseen[:, :, None, None] * (joined(heads) - self.outputs(z, None))
+        return torch.where(moves > 0, moves * (joined(heads) - self.outputs(z, None)), 0.0)
 
     @torch.no_grad()
     def start_linear(self, mean: Tensor, loading: Tensor, scale: Tensor) -> None:

@@ -59,10 +59,11 @@ def train_first(
     share = min(DECAY / max(1.0, float(table.m.sum(1).mean())), 1 / RATE)
     adam = Adam(weights.now, rate if device.type == "cuda" else 0.0)
 
+    columns = table.like_missing(HIDE)
     into = [] if first.gradient is None else weights.gradients()
 
     def one_step(rows: Tensor) -> None:
-        batch = table.batch(rows, HIDE, noise, even=True)
+        batch = table.batch(rows, HIDE, noise, columns=columns)
         if first.gradient is not None:
             first.gradient(batch, into)
             weights.cut_gradients(max_norm)

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Rows that measure the held-out error: enough for three digits, little next to an epoch.
 MAX_HELD_OUT_ROWS = 4096
+# Of a column where what is hidden is to be like what is missing: enough must stay to see.
+MOST_HIDDEN = 0.5
 
 
 class Table:
@@ -72,17 +74,32 @@ class Table:
         """Whether every member has held-out cells where the error is measured."""
         return bool(self.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
 
-    def batch(self, rows: Tensor, hide: float, noise: Noise, *, even: bool = False) -> Batch:
+    def like_missing(self, hide: float) -> Tensor:
+        """Shares of columns to hide, so that hidden cells are where cells are missing.
+
+        In proportion to what is missing of a column, ``hide`` of all cells unless that is more than
+        MOST_HIDDEN of a column's: ``(member, 1, column)``.
+        """
+        observed = (self.m + self.held).mean(1, keepdim=True)
+        both = ((1 - observed) * observed).sum(-1, keepdim=True)
+        share = hide * observed.sum(-1, keepdim=True) * (1 - observed) / both
+        return torch.where(both > 0, share, hide).clamp(max=MOST_HIDDEN)
+
+    def batch(
+        self, rows: Tensor, hide: float, noise: Noise, *, columns: Tensor | None = None
+    ) -> Batch:
         """Rows ``(member, k)`` with a random share of each hidden from the encoder.
 
-        The share is at most ``hide``, or ``even`` that of all rows.
+        The share is at most ``hide``. With ``columns``, shares ``(member, 1, column)``, half of the
+        rows have these hidden, and the others ``hide`` of all columns.
         """
         index = rows.unsqueeze(-1).expand(-1, -1, self.x.shape[-1])
         x = self.x[0][rows] if self.x.shape[0] == 1 else self.x.gather(1, index)
         m = self.m.gather(1, index)
         visible = m
         if hide > 0:
-            share = hide if even else hide * noise.uniform(*rows.shape, 1)
+            share = noise.uniform(*rows.shape, 1)
+            share = hide * share if columns is None else torch.where(share < 0.5, columns, hide)
             visible = m * (noise.uniform(*m.shape) >= share)
         return Batch(x, m, visible, self.known.gather(1, index))
 
@@ -102,12 +119,16 @@ def picked(values: Tensor, picks: Tensor) -> Tensor:
 @torch.no_grad()
 def held_out_error(model: Trainable, table: Table) -> Tensor:
     """Root mean squared error of the held-out cells of each member, in standard deviations."""
+    squares, held = held_out_squares(model, table)
+    return ((squares * held).sum((1, 2)) / held.sum((1, 2))).sqrt()
+
+
+@torch.no_grad()
+def held_out_squares(model: Trainable, table: Table) -> tuple[Tensor, Tensor]:
+    """Squared errors of cells, and which of them are held out: ``(member, row, column)``."""
     n_rows = min(table.n_rows, MAX_HELD_OUT_ROWS)
-    total = torch.zeros(table.m.shape[0], device=table.x.device)
-    count = torch.zeros_like(total)
+    squares = []
     for start in range(0, n_rows, 512):
-        rows = slice(start, min(start + 512, n_rows))
-        batch, held = table.all_rows(rows), table.held[:, rows]
-        total += (model.inputs.error(model.predict(batch), batch.x) * held).sum((1, 2))
-        count += held.sum((1, 2))
-    return (total / count).sqrt()
+        batch = table.all_rows(slice(start, min(start + 512, n_rows)))
+        squares.append(model.inputs.error(model.predict(batch), batch.x))
+    return torch.cat(squares, 1), table.held[:, :n_rows]
