@@ -13,7 +13,7 @@ from psmvae.benchmark.catalogue import ROWS
 from psmvae.benchmark.grid import METRICS, Column, Row, pivot
 from psmvae.benchmark.page import write_page
 from psmvae.benchmark.paper import paper
-from psmvae.benchmark.remarks import WHY
+from psmvae.benchmark.remarks import CHANGES, WHY
 from psmvae.benchmark.summary import agreement, made_with, mnar_sheet, mnar_wins, places
 
 pytest.importorskip("matplotlib")
@@ -146,6 +146,23 @@ def test_records_of_unknown_make_are_counted():
     told = " ".join(made_with([bare]))
     assert "1 records, 0 of them failures." in told
     assert "unknown: 1 cells" in told
+
+
+def test_records_from_before_a_parameter_are_told_where_they_are_shown(tmp_path):
+    made = records_of("rate", keep=lambda c: c.method in ("psmvae", "mice"))
+    for one in made:
+        cell = one["cell"]
+        one["settings"] = {"n_sets": 5, "n_sets_": 5} if cell["rate"] < 0.5 else {"n_sets": 5}
+        if cell["method"] == "psmvae" and cell["rate"] == 0.3:
+            one["settings"]["impute_from"] = "x_obs"
+    made[0] |= {"settings": {}, "error": "ValueError: no"}
+    failed = made[0]["cell"]["method"] == "psmvae"
+    write_page(made, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    told = f"Not run again since {CHANGES['impute_from']}: PSMVAE default ({60 - failed} records)."
+    assert text.count(told) == 2
+    assert told in text.split("## Error by missing rate")[1].split("##")[0]
+    assert told in text.split("## How it was made")[1].split("##")[0]
 
 
 def test_wins_are_counted_over_mnar_cells_alone():

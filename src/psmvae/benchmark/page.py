@@ -337,14 +337,17 @@ def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], l
     for name, experiment in EXPERIMENTS.items():
         if not has_figure(experiment):
             continue
-        if not any(key_of(cell) in keys for cell in asked(experiment, records)):
+        own = {key_of(cell) for cell in asked(experiment, records)}
+        if not own & keys:
             texts[name] = _no_records(name)
             continue
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.png"
         lacking = draw(experiment, records, path)
         written.append(path)
-        texts[name] = "\n\n".join([f"![{experiment.title}]({FOLDER}/{path.name})", *lacking])
+        old = summary.older([record for record in records if record["key"] in own], records)
+        image = f"![{experiment.title}]({FOLDER}/{path.name})"
+        texts[name] = "\n\n".join([image, *lacking, *old])
     return texts, written
 
 

@@ -16,6 +16,7 @@ from psmvae.benchmark.compare import (
 )
 from psmvae.benchmark.grid import Row, label_of
 from psmvae.benchmark.methods import METHODS
+from psmvae.benchmark.remarks import CHANGES
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = [
     "made_with",
     "mnar_sheet",
     "mnar_wins",
+    "older",
     "places",
     "table_time",
 ]
@@ -78,6 +80,45 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
     if versions:
         listed = (f"{name} {' and '.join(found)}" for name, found in versions.items())
         told.append(f"Versions: {', '.join(listed)}.")
+    return [*told, *older(records, records)]
+
+
+def older(records: Sequence[Record], among: Sequence[Record]) -> list[str]:
+    """Say of which methods there are records from before a change that `CHANGES` tells of.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        The records that are asked about.
+    among : sequence of dict
+        All records: a parameter that one of a method's has, all of them should have.
+
+    Returns
+    -------
+    list of str
+        A sentence for each such change.
+
+    Examples
+    --------
+    >>> cell = {"method": "psmvae-b"}
+    >>> old, new = {"cell": cell, "settings": {"pi": 0.5}}, {"cell": cell}
+    >>> new["settings"] = {"pi": 0.5, "impute_from": "x_mis"}
+    >>> older([old, old], [old, old, new])
+    ['Not run again since ...: PSMVAE(b) K=1 (2 records).']
+    >>> older([new], [old, old, new])
+    []
+    """
+    told = []
+    for name, change in CHANGES.items():
+        changed = {one["cell"]["method"] for one in among if name in (one.get("settings") or {})}
+        counts: dict[str, int] = {}
+        for record in records:
+            method, settings = record["cell"]["method"], record.get("settings") or {}
+            if method in changed and settings and name not in settings:
+                counts[method] = counts.get(method, 0) + 1
+        rows = ", ".join(f"{label_of(method)} ({n:,} records)" for method, n in counts.items())
+        if rows:
+            told.append(f"Not run again since {change}: {rows}.")
     return told
 
 
