@@ -153,14 +153,13 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    records = [
-        measure(options, table, layers, terms, start)
-        for table in options.tables
-        for layers, terms, start in itertools.product((1, 2), ("paper", "program"), STARTS)
-    ]
     settings = {k: v for k, v in vars(options).items() if k != "out"}
-    record = {"settings": settings, "machine": machine(), "records": records}
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
+    record: dict[str, Any] = {"settings": settings, "machine": machine(), "records": []}
+    read = itertools.product(options.tables, (1, 2), ("paper", "program"), STARTS)
+    for table, layers, terms, start in read:
+        record["records"].append(measure(options, table, layers, terms, start))
+        # each time, so that a run that is stopped leaves what it has measured
+        options.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

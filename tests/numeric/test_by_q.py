@@ -8,8 +8,9 @@ import pytest
 import torch
 from scipy.stats import kstest
 
-from psmvae import GMVAEImputer, Network, PSMVAEImputer, VAEImputer
+from psmvae import GMVAEImputer, JointMask, Network, PSMVAEImputer, VAEImputer
 from psmvae.models.batch import Batch
+from psmvae.nn.noise import Noise, told_by_row
 
 FAST = {"max_epochs": 3, "random_state": 0}
 
@@ -123,13 +124,36 @@ def test_one_draw_of_each_row_is_its_own_and_told_by_the_row(levels):
     assert kstest(some[:, 0].double().numpy(), "norm").pvalue > 1e-4
 
 
-def test_rows_do_not_err_together_by_one_draw():
+def test_noise_told_by_rows_that_hardly_differ_is_independent():
+    noise = Noise(0)
+    keys = noise.keys(1, 1, 50)
+    steps = torch.arange(2000.0).view(1, -1, 1)
+    # the last bit of a number, and one level of ten; the other cells are the same in all rows
+    same = torch.ones(1, 2000, 3)
+    near = torch.cat([same, (1 + steps * 2.0**-23)], -1)
+    for cells in (near, near.flip(-1), torch.cat([-near, steps % 10 + 10 * (steps > 50)], -1)):
+        drawn = told_by_row(cells, keys, noise)[0]
+        assert kstest(drawn.flatten().numpy(), "uniform").pvalue > 1e-4
+        sure = 5 / len(drawn) ** 0.5
+        after = torch.corrcoef(torch.cat([drawn[1:], drawn[:-1]], 1).T)
+        assert (after - torch.eye(100)).abs().max() < sure
+    zero = torch.zeros(1, 1, 2)
+    again = [told_by_row(one, keys, Noise(1)) for one in (zero, -zero)]
+    torch.testing.assert_close(*again)
+
+
+@pytest.mark.parametrize("mask", ["latent", "self", JointMask()], ids=["latent", "self", "joint"])
+@pytest.mark.parametrize("skewed", [False, True], ids=["even", "skewed"])
+def test_rows_do_not_err_together_by_one_draw(mask, skewed):
     """The mean of imputations is as sure as that of so many draws, not as that of one."""
     rng = np.random.default_rng(0)
     filled = pd.DataFrame(rng.normal(size=(500, 3)), columns=list("abc"))
+    if skewed:
+        filled["c"] = np.exp(4 * filled["c"])
     # rows with nothing observed are one and the same
     frame = filled.mask(rng.random(filled.shape) < [0.5, 0.5, 0.0])
-    imputer = PSMVAEImputer.paper("b", max_epochs=10, n_draws=1, random_state=0).fit(frame)
+    settings = {"mask_model": mask, "max_epochs": 10, "n_draws": 1, "random_state": 0}
+    imputer = PSMVAEImputer.paper("b", **settings).fit(frame)
     x, m = imputer._tensors(*imputer._encode(frame))
     with torch.no_grad():
         many = [imputer._posterior(seed).impute(x, m)[0] for seed in range(30)]
@@ -153,6 +177,45 @@ def test_the_middle_stands_for_all_draws_where_it_does_as_well(n_members, regres
     assert size.tolist() == [float(imputer.n_draws)] * len(x)
     before = imputer.transform(table())
     pd.testing.assert_frame_equal(before, imputer.set_params(n_draws=7).transform(table()))
+
+
+def test_the_middle_is_of_the_head_asked_for():
+    """Also beside a regression that is not fully believed, and as draws are."""
+    numbers = table()[list("abcd")]
+    settings = {"regression": Network(width=8), "impute_from": "x_mis", "n_sets": 2}
+    fitted = PSMVAEImputer(**settings, **FAST).fit(numbers)
+    model = fitted.model_
+    x, m = fitted._tensors(*fitted._encode(numbers))
+    model.trust.zero_()
+    for belief in (0.0, 0.5, 1.0):
+        model.regressed.fill_(belief)
+        with torch.no_grad():
+            start = model.p_x.n_outputs[0]
+            model.p_x.net.output_bias[..., start:] += 3.0
+            model.by_middle.fill_(1.0)
+            middle = fitted._posterior(3).impute(x, m)[0]
+            model.by_middle.zero_()
+            drawn = fitted.set_params(n_draws=500, enough_draws=None)._posterior(3).impute(x, m)[0]
+            of_obs = model.predict(Batch.of(x.unsqueeze(0), m.unsqueeze(0)))[0]
+            model.p_x.net.output_bias[..., start:] -= 3.0
+        torch.testing.assert_close(middle[m == 0], drawn[m == 0], atol=0.3, rtol=0)
+        moved = (middle - of_obs)[m == 0].mean()
+        assert float(moved) == pytest.approx(3 * (1 - belief), abs=0.3)
+
+
+@pytest.mark.parametrize("width", [1.0, 1.75])
+def test_the_bound_of_one_draw_is_one_of_the_likelihood(width):
+    """Its exponential is, on average over seeds, the likelihood, whatever the proposal."""
+    fitted = PSMVAEImputer.paper("b", n_draws=1, n_sets=2, n_latent=2, **FAST).fit(table())
+    fitted.model_.proposal.fill_(width)
+    x, m = fitted._tensors(*fitted._encode(table()))
+    with torch.no_grad():
+        bounds = torch.stack([fitted._posterior(seed).diagnostics(x, m)[0] for seed in range(400)])
+        fitted.set_params(n_draws=4000, enough_draws=None)
+        likelihood = fitted._posterior(0).diagnostics(x, m)[0]
+    of_one = torch.logsumexp(bounds, 0) - np.log(len(bounds))
+    assert float((of_one - likelihood).mean()) == pytest.approx(0.0, abs=0.1)
+    assert float((bounds.mean(0) - likelihood).max()) < 0
 
 
 def test_sets_a_row_is_not_in_are_not_decoded():

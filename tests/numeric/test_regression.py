@@ -14,7 +14,12 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.places import FEWEST_BINS, MOST_BINS, MOST_FEATURES, Places
 from psmvae.training.first import rate_at, train_first
 from psmvae.training.heldout import Table, held_out_error
-from psmvae.training.latent import LatentRecipe, judge_regression
+from psmvae.training.latent import (
+    BELIEFS,
+    LatentRecipe,
+    judge_regression,
+    predict_by_belief,
+)
 from psmvae.training.recipe import First
 
 
@@ -236,19 +241,28 @@ def test_it_is_believed_by_column_and_as_far_as_held_out_cells_say(monkeypatch):
     model = make(real_columns(4), n_sets=1, n_members=1, network=PLAIN, regression=PLAIN)
     for parameter in (*model.p_x.parameters(), *model.regression.parameters()):
         parameter.zero_()
-    # cells are 0, and so is what z says but for the fourth column, where it is -1
-    model.p_x.net.last.bias[..., 3] = -1.0
+    # cells are 0, and so is what z says; there is nothing to gain
     middle = torch.tensor([0.0, 2.0, 0.3, 1.0])
     model.regression.net.last.bias.view(-1).copy_(middle)
     table = Table(x, m, 1, 0.2, Noise(0))
     assert not judge_regression(model, table).any()
     assert not model.regressed.any()
-    # not worse over all: what is worse in a column is not believed there
-    model.p_x.net.last.bias[..., 0] = 5.0
+    # there is in the fourth column, where the middle of the two is right; that the regression as
+    # a whole is worse is no reason
+    model.p_x.net.last.bias[..., 3] = -1.0
     with monkeypatch.context() as alone:
         alone.setattr("psmvae.training.latent.COMPANY", 0)
         assert judge_regression(model, table).all()
+        assert model.regressed.tolist()[0][1:] == [0.0, 0.0, 0.5]
+        model.p_x.net.last.bias[..., 0] = 5.0
+        assert judge_regression(model, table).all()
         assert model.regressed.tolist() == [[1.0, 0.0, 0.0, 0.5]]
+        # what is measured in one pass is what it would predict
+        batch, _ = next(table.measured())
+        model.regressed.fill_(1.0)
+        by_belief = torch.stack(list(predict_by_belief(model, batch)))
+        model.regressed.fill_(0.25)
+        torch.testing.assert_close(model.predict(batch), by_belief[BELIEFS.index(0.25)])
     # a column without cells of its own goes by all others, which say 0, 0 and 1
     table.held[..., 0] = False
     model.p_x.net.last.bias[..., 3] = 5.0

@@ -52,7 +52,8 @@ class LatentImputer(DeepImputer):
     n_draws : int, default=100
         Importance draws of z for each row (and set) at imputation. Where held-out cells say that
         draws gain nothing, single imputations take the middle of q(z | ·) for all of them. With one
-        draw there is nothing to weigh: sets then count as q(r | ·) says.
+        draw there is nothing to weigh: sets then count as q(r | ·) says, and every row has a draw
+        of its own, the same for equal rows; with more, rows share them.
     enough_draws : float or None, default=10
         Effective sample size at which a row needs no more draws (they come in pairs and blocks, 20
         first). None gives every row all `n_draws`.

@@ -20,7 +20,7 @@ from psmvae.inference.pairs import PairSampler
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.columns import Cells
-from psmvae.nn.noise import Noise
+from psmvae.nn.noise import Noise, told_by_row
 
 # Bytes that a chunk of rows may take: on a CPU about what its caches like, on a GPU enough to keep
 # it busy.
@@ -31,9 +31,8 @@ BLOCK, FIRST_BLOCKS = 250, (20, 80)
 # Where draws are of pairs of a row and a set, the rows of several chunks are worked on together, so
 # that the last pairs of many rows fill a chunk; what is kept of a row takes less than 16 draws do.
 A_ROW_IN_DRAWS = 16
-# How many times round the circle one standard deviation of a cell may take the noise of a row; and
-# the least probability that noise is drawn at.
-FAR, TINY = 1e4, 1e-7
+# The least probability that a value is drawn at.
+TINY = 1e-7
 # Sets with a smaller share of a row are not decoded where q(r | ·) alone weighs them.
 MIN_SHARE = 1e-4
 
@@ -50,8 +49,8 @@ class Posterior:
         Importance draws of z for each row, set and member. One draw has nothing to be weighed
         against: sets then count as q(r | ·) says, and each set of each row has a draw of its own.
     seed : int
-        The draws' seed. All rows share the draws, or have one that is told by the row, so a row's
-        answer does not depend on which rows come with it.
+        The draws' seed. All rows share the draws, or have one that is told by the row (equal rows
+        have the same), so a row's answer does not depend on which rows come with it.
     memory : int, optional
         Bytes a chunk of rows may take.
     enough : float, optional
@@ -90,7 +89,7 @@ class Posterior:
         draws add nothing to the middle of q(z | ·), it stands for all of them.
         """
         by_middle = bool(self.model.by_middle.all())
-        if by_middle and self.model.regression is not None:
+        if by_middle and self.model.regression is not None and not self.model.from_second:
             found = [self.model.predict(batch).mean(0) for batch in self._chunks(x, m, 1)]
             return torch.cat(found), x.new_full((x.shape[0],), float(self.n_draws))
         if by_middle:
@@ -158,25 +157,27 @@ class Posterior:
         return sizes
 
     def _run(self, x: Tensor, m: Tensor, n_values: int, *, point: bool) -> Iterator[Running]:
-        """All draws of each chunk of rows; all rows share the noise.
+        """All draws of each chunk of rows; all rows share the noise, unless there is one draw.
 
         For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
         """
         model, settings = self.model, self.model.settings
         trust = self._trust if point else torch.ones_like(model.trust)
         proposal = self._proposal(trust)
+        wide = proposal[:, None, None, None, None]
         noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
         blocks = []
         for size in self._block_sizes():
             shape = (settings.n_members, 1, size, 1)
             uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
-            epsilon = paired_noise(model, size, noise) * proposal[:, None, None, None, None]
-            blocks.append((epsilon, uniform))
+            blocks.append((paired_noise(model, size, noise) * wide, uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
             running = Running(batch.x.shape[0], batch.x.shape[1], n_values, like=batch.x)
             rows: Tensor | slice = slice(None)
-            for shared, uniform in blocks:
-                epsilon = self._one_draw(batch) if self.n_draws == 1 else shared
+            if self.n_draws == 1:
+                uniform = self._one_draw_of_x(batch) if model.joint else None
+                blocks = [(self._one_draw(batch) * wide, uniform)]
+            for epsilon, uniform in blocks:
                 answer = model.answer(batch, epsilon, uniform=uniform)
                 values = model.expected(answer) if n_values else None
                 log_w = tempered(log_weights(answer, proposal), answer.log_q_r, trust)
@@ -195,15 +196,18 @@ class Posterior:
 
         One draw that all rows shared would have all of them err in the same direction.
         """
-        settings, noise = self.model.settings, Noise(self.seed, batch.x.device)
-        cells = torch.cat([batch.x * batch.m, batch.m], -1).double()
-        # rows that hardly differ are far apart on the circle that these numbers go round
-        number = cells @ (FAR * noise.uniform(cells.shape[-1]).double())
-        shape = (settings.n_members, 1, 1, settings.n_sets, settings.n_latent)
-        start, pace = noise.uniform(*shape).double(), 1 + noise.uniform(*shape).double()
-        place = torch.remainder(start + pace * number[..., None, None, None], 1.0)
-        drawn: Tensor = torch.special.ndtri(place.clamp(TINY, 1 - TINY))
+        drawn: Tensor = torch.special.ndtri(self._told(batch, self.model.settings.n_latent, 0))
         return drawn.to(batch.x.dtype)
+
+    def _one_draw_of_x(self, batch: Batch) -> Tensor:
+        """The same for the values of missing cells: uniform, ``(member, row, 1, set, column)``."""
+        told = self._told(batch, batch.x.shape[-1], 1)
+        return told.to(batch.x.dtype).clamp(TINY, 1 - TINY)
+
+    def _told(self, batch: Batch, n: int, stream: int) -> Tensor:
+        settings, noise = self.model.settings, Noise(self.seed + stream, batch.x.device)
+        keys = noise.keys(settings.n_members, 1, 1, settings.n_sets, n)
+        return told_by_row(torch.cat([batch.x * batch.m, batch.m], -1), keys, noise)
 
     @property
     def _trust(self) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Rows that measure the held-out error: enough for three digits, little next to an epoch.
 MAX_HELD_OUT_ROWS = 4096
+ROWS_AT_ONCE = 512
 # Of a column where what is hidden is to be like what is missing: enough must stay to see.
 MOST_HIDDEN = 0.5
 
@@ -44,6 +46,8 @@ class Table:
         bootstrap: bool = False,
         held_rows: int | None = None,
     ) -> None:
+        # copies of a row may be anywhere
+        self.held_rows = None if bootstrap else held_rows
         seen = m.expand(n_members, -1, -1)
         held = noise.keep(seen.shape, held_out) & (seen > 0) if held_out > 0 else seen < 0
         if held_rows is not None:
@@ -73,6 +77,13 @@ class Table:
     def measures(self) -> bool:
         """Whether every member has held-out cells where the error is measured."""
         return bool(self.held[:, :MAX_HELD_OUT_ROWS].flatten(1).any(1).all())
+
+    def measured(self) -> Iterator[tuple[Batch, Tensor]]:
+        """Rows that the error is measured by, and which cells of theirs are held out."""
+        n_rows = min(self.n_rows, MAX_HELD_OUT_ROWS, self.held_rows or self.n_rows)
+        for start in range(0, n_rows, ROWS_AT_ONCE):
+            rows = slice(start, min(start + ROWS_AT_ONCE, n_rows))
+            yield self.all_rows(rows), self.held[:, rows]
 
     def like_missing(self, hide: float) -> Tensor:
         """Shares of columns to hide, so that hidden cells are where cells are missing.
@@ -119,16 +130,9 @@ def picked(values: Tensor, picks: Tensor) -> Tensor:
 @torch.no_grad()
 def held_out_error(model: Trainable, table: Table) -> Tensor:
     """Root mean squared error of the held-out cells of each member, in standard deviations."""
-    squares, held = held_out_squares(model, table)
-    return ((squares * held).sum((1, 2)) / held.sum((1, 2))).sqrt()
-
-
-@torch.no_grad()
-def held_out_squares(model: Trainable, table: Table) -> tuple[Tensor, Tensor]:
-    """Squared errors of cells, and which of them are held out: ``(member, row, column)``."""
-    n_rows = min(table.n_rows, MAX_HELD_OUT_ROWS)
-    squares = []
-    for start in range(0, n_rows, 512):
-        batch = table.all_rows(slice(start, min(start + 512, n_rows)))
-        squares.append(model.inputs.error(model.predict(batch), batch.x))
-    return torch.cat(squares, 1), table.held[:, :n_rows]
+    total = table.x.new_zeros(table.m.shape[0])
+    n_cells = torch.zeros_like(total)
+    for batch, held in table.measured():
+        total += (model.inputs.error(model.predict(batch), batch.x) * held).sum((1, 2))
+        n_cells += held.sum((1, 2))
+    return (total / n_cells).sqrt()

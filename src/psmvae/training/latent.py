@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,13 +16,15 @@ from psmvae.models.gmvae import GMVAE
 from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.noise import Noise
 from psmvae.nn.squares import SquaredError
-from psmvae.training.heldout import Table, held_out_squares
+from psmvae.training.heldout import Table
 from psmvae.training.recipe import First
 from psmvae.training.settings import Training
 
 # How far a regression may be believed, and with how many cells of all columns a column's own are
 # heard, which may be few.
 BELIEFS, COMPANY = (1.0, 0.75, 0.5, 0.25, 0.0), 200
+# How much less the sum of squares must be; a hundredth can be the luck of the choice.
+LEAST_GAIN = 0.01
 MAX_CALIBRATION_ROWS = 1024
 CALIBRATION_DRAWS, CALIBRATION_CELLS, MAX_SPREAD = 30, 20, 3.0
 PROPOSALS, PROPOSAL_ROWS, PROPOSAL_DRAWS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0), 64, 40
@@ -138,25 +140,39 @@ def some_rows(most: int, share: float) -> int:
 def judge_regression(model: GMVAE, table: Table) -> Tensor:
     """Believe the regression as far as held-out cells of each column bear it out.
 
-    In very little time it may not have learned as much as factor analysis knows from the start:
-    where it is worse over all columns, it is not believed at all. Otherwise some columns may be
-    linear in the others, and for many the truth is between the two. Returns which members believe
-    it.
+    Some columns may be linear in the others, and for many the truth is between the regression and
+    factor analysis. In very little time, or from few rows, it may not have learned anything that
+    factor analysis does not know from the start: where all columns together gain next to nothing,
+    it is not believed at all. Returns which members believe it.
     """
-    errors = []
-    for belief in BELIEFS:
-        model.regressed.fill_(belief)
-        squares, held = held_out_squares(model, table)
-        errors.append(torch.where(held, squares, 0.0).sum(1))
-    error, n_cells = torch.stack(errors), held.sum(1)
+    model.regressed.fill_(1.0)
+    error = model.regressed.new_zeros(len(BELIEFS), *model.regressed.shape)
+    n_cells = torch.zeros_like(model.regressed)
+    for batch, held in table.measured():
+        for found, predicted in zip(error, predict_by_belief(model, batch), strict=True):
+            squares = model.inputs.error(predicted, batch.x)
+            found += torch.where(held, squares, 0.0).sum(1)
+        n_cells += held.sum(1)
     # relative to a column's own, so that no column is louder than its cells are many
     profile = error / error.mean(0).clamp(min=torch.finfo(error.dtype).tiny)
     of_all = (n_cells * profile).sum(-1, keepdim=True) / n_cells.sum(-1, keepdim=True)
     heard = n_cells * profile + COMPANY * of_all
     found = torch.tensor(BELIEFS, device=error.device)[heard.argmin(0)]
-    believed = error[0].sum(-1) <= error[-1].sum(-1)
+    chosen = error.gather(0, heard.argmin(0).unsqueeze(0)).squeeze(0)
+    believed = chosen.sum(-1) < (1 - LEAST_GAIN) * error[-1].sum(-1)
     model.regressed.copy_(torch.where(believed.unsqueeze(-1), found, 0.0))
     return believed
+
+
+def predict_by_belief(model: GMVAE, batch: Batch) -> Iterator[Tensor]:
+    """What a model that believes its regression fully would `predict` with each of BELIEFS."""
+    code, p_x = model.encode(batch), model.p_x
+    q_r, own = code.log_q_r.exp().unsqueeze(-1), p_x.outputs(code.q_z.mean, None)
+    for belief in BELIEFS:
+        # a regression that is not believed may be infinite
+        outputs = own if code.shift is None or belief == 0 else own + belief * code.shift
+        expected = p_x.x_obs(outputs[..., : p_x.n_outputs[0]]).expected().squeeze(2)
+        yield (q_r * expected).sum(2)
 
 
 @torch.no_grad()
