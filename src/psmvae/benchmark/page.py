@@ -116,14 +116,18 @@ def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[
         _INTRODUCTION,
         _listed("How it was made", summary.made_with(shown, len(records) - len(shown))),
         _listed("In short", _in_short(grids, twelve)),
-        *(_table_section(name, grids[name]) for name in TABLES),
+        *(_table_section(name, grids[name], shown) for name in TABLES),
         *(_printed_section(name, grids[name], shown) for name in PRINTED),
         _ranks(twelve),
         _paired(grids["grid"]),
         _agreement(grids),
         _beyond(grids["grid"]),
         *(_sets_section(name, grids[name], shown) for name in (SETS, PRINTED_SETS)),
-        *(_table_section(name, grids[name]) for name in OTHERS if name not in (SETS, PRINTED_SETS)),
+        *(
+            _table_section(name, grids[name], shown)
+            for name in OTHERS
+            if name not in (SETS, PRINTED_SETS)
+        ),
         _draws(shown, twelve),
         *(
             _figure_section(name, grids[name], figures[name])
@@ -145,6 +149,12 @@ def _shown(records: Sequence[Record]) -> list[Record]:
 
 def _grid(name: str, records: Sequence[Record], metric: str | None = None) -> Grid:
     return pivot(records, asked(EXPERIMENTS[name], records), metric)
+
+
+def _older(name: str, records: Sequence[Record]) -> list[str]:
+    """Which of an experiment's records are from before a change; a line of a figure may mix."""
+    own = {key_of(cell) for cell in asked(EXPERIMENTS[name], records)}
+    return summary.older([record for record in records if record["key"] in own])
 
 
 def _together(grids: Sequence[Grid]) -> Grid:
@@ -177,11 +187,12 @@ def _no_records(name: str) -> str:
     return f"No records yet: `psmvae benchmark run {name}` makes them."
 
 
-def _table_section(name: str, grid: Grid) -> str:
+def _table_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
     if grid.empty:
         return f"{_heading(name)}\n\n{_no_records(name)}"
     sheet = show(grid, "", paper=paper(name)).write("md")
-    return "\n\n".join([_heading(name), sheet, *summary.agreement(grid, paper(name))])
+    told = [*summary.agreement(grid, paper(name)), *_older(name, records)]
+    return "\n\n".join([_heading(name), sheet, *told])
 
 
 def _printed_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
@@ -192,6 +203,7 @@ def _printed_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
     errors = _run(_grid(name, records, "rmse"))
     blocks.append(show(_run(grid), "", paper=paper(name)).write("md"))
     blocks += [*summary.agreement(grid, paper(name)), show(errors, "").write("md")]
+    blocks += _older(name, records)
     return "\n\n".join(blocks)
 
 
@@ -203,7 +215,7 @@ def _run(grid: Grid) -> Grid:
 
 def _sets_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
     """The pattern sets, judged in three ways."""
-    own = _table_section(name, grid)
+    own = _table_section(name, grid, records)
     if grid.empty:
         return own
     majority, rand = (_grid(name, records, rule) for rule in ("set_majority", "adjusted_rand"))
@@ -337,17 +349,15 @@ def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], l
     for name, experiment in EXPERIMENTS.items():
         if not has_figure(experiment):
             continue
-        own = {key_of(cell) for cell in asked(experiment, records)}
-        if not own & keys:
+        if not any(key_of(cell) in keys for cell in asked(experiment, records)):
             texts[name] = _no_records(name)
             continue
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.png"
         lacking = draw(experiment, records, path)
         written.append(path)
-        old = summary.older([record for record in records if record["key"] in own], records)
         image = f"![{experiment.title}]({FOLDER}/{path.name})"
-        texts[name] = "\n\n".join([image, *lacking, *old])
+        texts[name] = "\n\n".join([image, *lacking, *_older(name, records)])
     return texts, written
 
 

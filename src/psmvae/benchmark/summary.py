@@ -80,18 +80,16 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
     if versions:
         listed = (f"{name} {' and '.join(found)}" for name, found in versions.items())
         told.append(f"Versions: {', '.join(listed)}.")
-    return [*told, *older(records, records)]
+    return [*told, *older(records)]
 
 
-def older(records: Sequence[Record], among: Sequence[Record]) -> list[str]:
+def older(records: Sequence[Record]) -> list[str]:
     """Say of which methods there are records from before a change that `CHANGES` tells of.
 
     Parameters
     ----------
     records : sequence of dict
         The records that are asked about.
-    among : sequence of dict
-        All records: a parameter that one of a method's has, all of them should have.
 
     Returns
     -------
@@ -103,18 +101,17 @@ def older(records: Sequence[Record], among: Sequence[Record]) -> list[str]:
     >>> cell = {"method": "psmvae-b"}
     >>> old, new = {"cell": cell, "settings": {"pi": 0.5}}, {"cell": cell}
     >>> new["settings"] = {"pi": 0.5, "impute_from": "x_mis"}
-    >>> older([old, old], [old, old, new])
+    >>> older([old, new, old])
     ['Not run again since ...: PSMVAE(b) K=1 (2 records).']
-    >>> older([new], [old, old, new])
+    >>> older([new])
     []
     """
     told = []
-    for name, change in CHANGES.items():
-        changed = {one["cell"]["method"] for one in among if name in (one.get("settings") or {})}
+    for name, (methods, change) in CHANGES.items():
         counts: dict[str, int] = {}
         for record in records:
             method, settings = record["cell"]["method"], record.get("settings") or {}
-            if method in changed and settings and name not in settings:
+            if method in methods and settings and name not in settings:
                 counts[method] = counts.get(method, 0) + 1
         rows = ", ".join(f"{label_of(method)} ({n:,} records)" for method, n in counts.items())
         if rows:

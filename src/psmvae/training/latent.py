@@ -149,18 +149,18 @@ def judge_regression(model: GMVAE, table: Table) -> Tensor:
     error = model.regressed.new_zeros(len(BELIEFS), *model.regressed.shape)
     n_cells = torch.zeros_like(model.regressed)
     for batch, held in table.measured():
-        for found, predicted in zip(error, predict_by_belief(model, batch), strict=True):
+        for of_belief, predicted in zip(error, predict_by_belief(model, batch), strict=True):
             squares = model.inputs.error(predicted, batch.x)
-            found += torch.where(held, squares, 0.0).sum(1)
+            of_belief += torch.where(held, squares, 0.0).sum(1)
         n_cells += held.sum(1)
     # relative to a column's own, so that no column is louder than its cells are many
     profile = error / error.mean(0).clamp(min=torch.finfo(error.dtype).tiny)
     of_all = (n_cells * profile).sum(-1, keepdim=True) / n_cells.sum(-1, keepdim=True)
-    heard = n_cells * profile + COMPANY * of_all
-    found = torch.tensor(BELIEFS, device=error.device)[heard.argmin(0)]
-    chosen = error.gather(0, heard.argmin(0).unsqueeze(0)).squeeze(0)
-    believed = chosen.sum(-1) < (1 - LEAST_GAIN) * error[-1].sum(-1)
-    model.regressed.copy_(torch.where(believed.unsqueeze(-1), found, 0.0))
+    best = (n_cells * profile + COMPANY * of_all).argmin(0)
+    least = error.gather(0, best.unsqueeze(0)).squeeze(0)
+    believed = least.sum(-1) < (1 - LEAST_GAIN) * error[-1].sum(-1)
+    beliefs = torch.tensor(BELIEFS, device=error.device)[best]
+    model.regressed.copy_(torch.where(believed.unsqueeze(-1), beliefs, 0.0))
     return believed
 
 
