@@ -30,6 +30,7 @@ import torch
 from scipy import stats
 
 from breast import machine
+from pages import DOCS, write_page
 from psmvae import MICEImputer, PSMVAEImputer
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 RESULTS = Path(__file__).parent / "results" / "proper.json"
-PAGE = Path(__file__).parent.parent / "docs" / "models.md"
-BEGIN = "<!-- table of benchmarks/proper.py: begin -->"
-END = "<!-- table of benchmarks/proper.py: end -->"
+PAGE = DOCS / "models.md"
 N_ROWS, N_DRAWS, LEVEL = 150, 20, 0.95
 TRUTH = {"mean": 0.0, "slope": 0.7}
 
@@ -182,13 +181,6 @@ def as_text(record: dict[str, Any]) -> str:
     return f'{head[:-2]},\n "records": [\n{lines}\n ]\n}}\n'
 
 
-def write_page(table: str, page: Path = PAGE) -> None:
-    """Put the table between its marks."""
-    text = page.read_text()
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}")
-
-
 def main() -> None:
     """Measure, print the tables and write the record and, of a full run, the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -209,7 +201,7 @@ def main() -> None:
         records = list(pool.map(measure, *zip(*jobs, strict=True), chunksize=5))
     print(markdown(records))
     if options.page:
-        write_page(markdown(records))
+        write_page(PAGE, "proper", markdown(records))
     settings = {k: v for k, v in vars(options).items() if k not in ("out", "page")}
     record = {"settings": settings, "machine": machine(), "records": records}
     options.out.write_text(as_text(record))

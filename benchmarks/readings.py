@@ -12,11 +12,13 @@ each rule:
   program has them;
 - *head*: imputations from p(x_mis|z,r), the model and ``.paper("b")``, or p(x_obs|z,r), which
   the text names once and the program has;
-- *weights*: with p(m|z,r), Bayes' rule, or without, the program.
+- *weights*: with p(m|z,r), Bayes' rule; without; or the program's, where a draw is one z for each
+  set, its weight the product of all sets' p(x_obs|z,r) with nothing of p(z|r) / q(z|r,·), and sets
+  count as q(r|x_obs,m) says.
 
 Errors are in ranges of the columns. Run with
 
-    PSMVAE_DATA_HOME=... python benchmarks/readings.py [--device cuda] [--tables breast spam]
+    PSMVAE_DATA_HOME=... python benchmarks/readings.py [--device cuda] [--jobs 5] [--page]
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -36,22 +40,29 @@ import torch
 from torch import Tensor
 
 from breast import machine
+from pages import DOCS, write_page
 from psmvae import Network, PSMVAEImputer
 from psmvae.benchmark import Cell
 from psmvae.benchmark.measure import set_draws
+from psmvae.benchmark.paper import PaperKey, paper
 from psmvae.benchmark.printed import printed_rmse
 from psmvae.benchmark.protocol import make_problem
 from psmvae.imputers.together import fit_together
 from psmvae.inference.objective import elbo
-from psmvae.models.batch import Answer
+from psmvae.models.batch import Answer, Batch
 from psmvae.nn.network import Linear
+from psmvae.nn.noise import Noise
 from psmvae.training import latent
 
 RESULTS = Path(__file__).parent / "results" / "readings.json"
+PAGE = DOCS / "benchmark.md"
 RATE, SEEDS = 0.8, 5
 # Rows that the program adds up some terms over, and averages others.
 BATCH = 200
 STARTS = ("uniform", "program")
+WEIGHTS = ("with p(m)", "without p(m)", "program's")
+# Draws and sets that are decoded in one go.
+AT_ONCE = 1_000_000
 
 
 def program_elbo(answer: Answer, *, weight_observed: Tensor | float, beta: float) -> Tensor:
@@ -97,19 +108,50 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
 
     settings = model.settings
     model.settings = dataclasses.replace(settings, impute_from=head)
+    # rules of this script alone
     if weights == "without p(m)":
-        setattr(model, "_mask_of_z", no_mask)  # noqa: B010 -- a rule of this script alone
+        setattr(model, "_mask_of_z", no_mask)  # noqa: B010
+    elif weights == "program's":
+        setattr(imputer, "_expected", lambda x, m: program_expected(imputer, x, m))  # noqa: B010
     try:
         yield
     finally:
         model.settings = settings
         model.__dict__.pop("_mask_of_z", None)
+        imputer.__dict__.pop("_expected", None)
 
 
-def measure(
-    options: argparse.Namespace, table: str, layers: int, terms: str, start: str
-) -> dict[str, Any]:
+def program_expected(imputer: PSMVAEImputer, x: Tensor, m: Tensor) -> Tensor:
+    """E[statistics(x)] by the program's weights, ``(row, statistic)``."""
+    model, n_draws = imputer.model_, imputer.n_draws
+    noise = Noise(imputer.random_state, x.device)
+    n_rows = max(1, AT_ONCE // (n_draws * model.settings.n_sets))
+    found = []
+    for rows_x, rows_m in zip(x.split(n_rows), m.split(n_rows), strict=True):
+        batch = Batch.of(rows_x[None], rows_m[None])
+        shape = (1, len(rows_x), n_draws, model.settings.n_sets, model.settings.n_latent)
+        answer = model.answer(batch, noise.normal(*shape))
+        w = torch.softmax(answer.log_p_x_obs.sum(-1), -1)
+        expected = answer.p_x.expected()
+        found.append(torch.einsum("nrl,nrs,nrlsk->nrk", w, answer.log_q_r.exp(), expected)[0])
+    return torch.cat(found)
+
+
+def in_processes(
+    measure: Callable[[Any], dict[str, Any]], tasks: Sequence[Any], n_jobs: int
+) -> Iterator[dict[str, Any]]:
+    """What `measure` finds of each task as it is done, several side by side where asked for."""
+    if n_jobs == 1:
+        yield from map(measure, tasks)
+        return
+    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(measure, task) for task in tasks]):
+            yield done.result()
+
+
+def measure(task: tuple[argparse.Namespace, str, int, str, str]) -> dict[str, Any]:
     """Train five seeds in one program and score every rule."""
+    options, table, layers, terms, start = task
     cells = [
         Cell(table, "mcar", RATE, seed, "psmvae-b", masks="paper") for seed in range(options.seeds)
     ]
@@ -129,7 +171,7 @@ def measure(
         fitted = fit_together(imputers, [problem.incomplete for problem in problems])
     found: dict[str, Any] = {"table": table, "layers": layers, "terms": terms, "start": start}
     rules = [(f"K = 1, {head}", 1, head, "with p(m)") for head in ("x_obs", "x_mis")]
-    for head, weights in itertools.product(("x_obs", "x_mis"), ("with p(m)", "without p(m)")):
+    for head, weights in itertools.product(("x_obs", "x_mis"), WEIGHTS):
         rules.append((f"{head}, {weights}", options.draws, head, weights))
     for name, n_draws, head, weights in rules:
         errors = []
@@ -143,23 +185,48 @@ def measure(
     return found
 
 
+def markdown(records: Sequence[dict[str, Any]]) -> str:
+    """A line for each table and rule: the lowest and highest mean over trainings."""
+    lines = [
+        "| on | imputed by | trainings | lowest | highest | in the paper |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
+    for table in dict.fromkeys(record["table"] for record in records):
+        mine = [record for record in records if record["table"] == table]
+        for rule in (name for name, value in mine[0].items() if isinstance(value, dict)):
+            means = [record[rule]["mean"] for record in mine]
+            one = rule.startswith("K = 1,")
+            method = "psmvae-b" if one else "psmvae-b-10000"
+            figure = paper(f"rmse{round(100 * RATE)}")[PaperKey(table, "mcar", RATE, method)]
+            name = rule if one else f"K = 10,000, {rule}"
+            lines.append(
+                f"| {table} | {name} | {len(means)} | {min(means):.4f} | {max(means):.4f} "
+                f"| {figure.mean:.4f} |"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
-    """Train, measure and write the record."""
+    """Train, measure and write the record and, if asked to, the page."""
     parser = argparse.ArgumentParser(description="Readings of PSMVAE(b) at 80 % missing.")
     parser.add_argument("--tables", nargs="+", default=["breast", "spam"])
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--draws", type=int, default=10_000)
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings side by side")
+    parser.add_argument("--page", action="store_true", help="write docs/benchmark.md too")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    settings = {k: v for k, v in vars(options).items() if k != "out"}
+    settings = {k: v for k, v in vars(options).items() if k not in ("out", "page")}
     record: dict[str, Any] = {"settings": settings, "machine": machine(), "records": []}
-    read = itertools.product(options.tables, (1, 2), ("paper", "program"), STARTS)
-    for table, layers, terms, start in read:
-        record["records"].append(measure(options, table, layers, terms, start))
+    tasks = list(itertools.product([options], options.tables, (1, 2), ("paper", "program"), STARTS))
+    for found in in_processes(measure, tasks, options.jobs):
+        record["records"].append(found)
         # each time, so that a run that is stopped leaves what it has measured
         options.out.write_text(json.dumps(record, indent=1) + "\n")
+    if options.page:
+        write_page(PAGE, "readings", markdown(record["records"]))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """What every test shares."""
 
+import importlib
+import json
 import os
 import subprocess
 import sys
@@ -47,5 +49,41 @@ def python(environment):
         )
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def benchmark():
+    """A benchmark as a module; they import one another as scripts of one folder do."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    yield importlib.import_module
+    sys.path.remove(folder)
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(folder):
+            sys.modules.pop(name)
+
+
+@pytest.fixture
+def script(environment, tmp_path):
+    """Run a benchmark in small, and give what it printed and its record."""
+
+    def run(name, *arguments, **variables):
+        out = tmp_path / f"{name}.json"
+        done = subprocess.run(
+            [sys.executable, ROOT / "benchmarks" / f"{name}.py", *arguments, "--out", out],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        result = json.loads(out.read_text())
+        # records that were added to a file one by one have a machine each
+        one = result if "machine" in result else result["records"][-1]
+        assert one["machine"]["cpus"] == os.cpu_count()
+        return done.stdout, result
 
     return run

@@ -2,60 +2,19 @@
 
 import csv
 import gzip
-import importlib
-import itertools
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-import torch
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import root_mean_squared_error
 
-from psmvae import MeanImputer, PSMVAEImputer
-from psmvae.inference.objective import elbo
-from psmvae.models.batch import Batch
-from psmvae.nn.noise import Noise
+from psmvae import MeanImputer
 
-NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace", "proper", "readings")
+NAMES = ("cpu", "race", "command", "scaling", "tilt", "pace", "proper", "readings", "differences")
 HOME = os.environ.get("PSMVAE_DATA_HOME")
-
-
-@pytest.fixture(scope="module")
-def benchmark(root):
-    """A benchmark as a module; they import one another as scripts of one folder do."""
-    before = set(sys.modules)
-    sys.path.insert(0, str(root / "benchmarks"))
-    yield importlib.import_module
-    sys.path.remove(str(root / "benchmarks"))
-    for name in {*NAMES, "breast", "memory", "plain_loop"} - before:
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture
-def script(root, environment, tmp_path):
-    """Run a benchmark in small, and give what it printed and its record."""
-
-    def run(name, *arguments, **variables):
-        out = tmp_path / f"{name}.json"
-        done = subprocess.run(
-            [sys.executable, root / "benchmarks" / f"{name}.py", *arguments, "--out", out],
-            env=environment | variables,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        result = json.loads(out.read_text())
-        assert result["machine"]["cpus"] == os.cpu_count()
-        return done.stdout, result
-
-    return run
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -303,45 +262,10 @@ class TestProper:
         proper = benchmark("proper")
         records = json.loads(proper.RESULTS.read_text())["records"]
         page = (root / "docs" / "models.md").read_text()
-        shown = f"{proper.BEGIN}\n\n{proper.markdown(records)}\n\n{proper.END}"
-        assert shown in page
+        assert benchmark("pages").marked("proper", proper.markdown(records)) in page
 
     @pytest.mark.slow
     def test_it_runs(self, script):
         printed, result = script("proper", "--tables", "1", "--quick-tables", "2")
         assert "Holes in every column" in printed
         assert len(result["records"]) == 4 * 1 + 4 * 2
-
-
-def test_readings_of_model_b_are_told_apart(script):
-    small = ("--epochs", "2", "--seeds", "2", "--draws", "5", "--device", "cpu")
-    _, result = script("readings", "--tables", "breast", *small)
-    records = result["records"]
-    read = itertools.product((1, 2), ("paper", "program"), ("uniform", "program"))
-    assert [(r["layers"], r["terms"], r["start"]) for r in records] == list(read)
-    rules = [name for name in records[0] if name.startswith(("K", "x_"))]
-    assert len(rules) == 6
-    assert len({r[rule]["mean"] for r in records for rule in rules}) == 48
-
-
-def test_the_program_s_objective_is_the_paper_s_where_a_batch_is_one_row(benchmark, monkeypatch):
-    readings = benchmark("readings")
-    rng = np.random.default_rng(0)
-    table = np.where(rng.random((30, 3)) < 0.3, np.nan, rng.normal(size=(30, 3)))
-    imputer = PSMVAEImputer.paper("b", max_epochs=2, random_state=0).fit(table)
-    x, m = imputer._tensors(*imputer._encode(table))
-    noise, shape = Noise(0), (1, 30, 1, 10, 20)
-    batch = Batch.of(x.unsqueeze(0), m.unsqueeze(0))
-    answer = imputer.model_.answer(batch, noise.normal(*shape), noise, auxiliary=True)
-    told = {"weight_observed": imputer.model_.weight_observed, "beta": 0.7}
-    other = readings.program_elbo(answer, **told)
-    monkeypatch.setattr(readings, "BATCH", 1)
-    torch.testing.assert_close(readings.program_elbo(answer, **told), elbo(answer, **told))
-    assert not torch.isclose(other, elbo(answer, **told)).any()
-
-
-def test_the_rules_of_model_a_are_told_apart(script):
-    _, result = script("tilt", "--table", "breast", "--epochs", "3", "--rows", "40", "--draws", "3")
-    assert [found["epoch"] for found in result["records"]] == [1, 3]
-    for found in result["records"]:
-        assert len({found["tilted"], found["x_mis"], found["x_obs"]}) == 3

@@ -45,6 +45,14 @@ class TestSeed:
         assert everywhere() == before
         assert same_bits(one, other) == set(one)
 
+    @pytest.mark.parametrize("switched_off", [torch.no_grad, torch.inference_mode])
+    def test_gradients_may_be_switched_off_outside(self, fitted, numbers, name, switched_off):
+        with switched_off():
+            imputer = VARIANTS[name]().fit(numbers)
+            inside = results(imputer, numbers)
+        one = results(fitted(name), numbers)
+        assert same_bits(one, inside) == same_bits(one, results(imputer, numbers)) == set(one)
+
     def test_other_seeds_differ(self, fitted, numbers, name):
         one = results(fitted(name), numbers)
         other = results(VARIANTS[name](random_state=6).fit(numbers), numbers)

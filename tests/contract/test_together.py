@@ -131,3 +131,13 @@ def test_a_likelihood_that_holds_figures_of_its_table_is_refused() -> None:
     imputers = [VAEImputer(kinds={"n": "count"}) for _ in range(2)]
     with pytest.raises(ValueError, match="column 'n' cannot be stacked"):
         fit_together(imputers, frames)
+
+
+@pytest.mark.parametrize("switched_off", [torch.no_grad, torch.inference_mode])
+def test_gradients_may_be_switched_off_outside(switched_off: Any) -> None:
+    _, incomplete = tables()
+    both = [MAKERS["vae"](random_state=k) for k in range(2)]
+    with switched_off():
+        inside = fit_together([MAKERS["vae"](random_state=k) for k in range(2)], incomplete)
+    for one, other, table in zip(fit_together(both, incomplete), inside, incomplete, strict=True):
+        np.testing.assert_array_equal(one.transform(table), other.transform(table))

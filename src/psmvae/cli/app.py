@@ -5,6 +5,7 @@ Whatever loads torch or pyarrow is imported inside a command, so that ``--help``
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -53,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0, 1 if the command failed, 2 if it was called wrongly.
+        The exit code: 0, 1 if the command failed, 2 if it was called wrongly, 130 after Ctrl-C and
+        143 after a termination signal.
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     terminal = Terminal()
@@ -68,9 +70,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         text: str = getattr(error, "format_message", error.__str__)()
         terminal.line(f"error: {' '.join(text.split())}")
         return 2
-    except (Interrupted, KeyboardInterrupt):
+    except (Interrupted, KeyboardInterrupt) as error:
         terminal.line("error: interrupted")
-        return 1
+        return getattr(error, "exit_code", 128 + signal.SIGINT)
     except _FAILURES as error:
         # One line also where scikit-learn or torch write several.
         lines = str(error).split("\n") if str(error) else [type(error).__name__]

@@ -28,11 +28,20 @@ class UsageError(Exception):
 
 
 class Interrupted(BaseException):
-    """Ctrl-C or a termination signal: exit code 1, with nothing left half-written.
+    """Ctrl-C or a termination signal, with nothing left half-written.
 
     Not a KeyboardInterrupt, because `fit` takes that as "stop training and keep what there is",
     and no Exception, so that no library swallows it.
+
+    Parameters
+    ----------
+    number : int
+        The signal's number; the exit code is 128 more, as shells have it.
     """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
 
 
 class Terminal:
@@ -130,9 +139,9 @@ def interruptible() -> Iterator[None]:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
+    def interrupt(number: int, _frame: FrameType | None) -> None:
         restore()
-        raise Interrupted
+        raise Interrupted(number)
 
     for number in previous:
         signal.signal(number, interrupt)

@@ -200,12 +200,15 @@ class DeepImputer(Imputer):
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Build the model and train it."""
+        import torch
+
         from psmvae.nn.noise import Noise
         from psmvae.nn.products import by_blas
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
-        with by_blas():
+        # gradients are needed here, also where the caller has switched them off
+        with by_blas(), torch.inference_mode(mode=False):
             self._build()
             self.model_.to(device)
             x, m = self._tensors(encoded.x, encoded.m)

@@ -24,6 +24,8 @@ from psmvae.training.loop import train
 STACKABLE = ("normal", "softmax")
 
 
+# gradients are needed here, also where the caller has switched them off
+@torch.inference_mode(mode=False)
 def fit_together(
     imputers: Sequence[DeepImputer], tables: Sequence[Any], *, callback: Callback | None = None
 ) -> list[DeepImputer]:

@@ -1,0 +1,133 @@
+"""What was tried where figures differ from the paper's: each variant is what it says it is."""
+
+import itertools
+import json
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+
+from psmvae import GAINImputer, MIWAEImputer, PSMVAEImputer
+from psmvae.inference.objective import elbo
+from psmvae.models.batch import Batch
+from psmvae.nn.noise import Noise
+
+
+def test_readings_of_model_b_are_told_apart(script):
+    small = ("--epochs", "2", "--seeds", "2", "--draws", "5", "--device", "cpu")
+    _, result = script("readings", "--tables", "breast", *small)
+    records = result["records"]
+    read = itertools.product((1, 2), ("paper", "program"), ("uniform", "program"))
+    assert [(r["layers"], r["terms"], r["start"]) for r in records] == list(read)
+    rules = [name for name in records[0] if name.startswith(("K", "x_"))]
+    assert len(rules) == 8
+    assert len({r[rule]["mean"] for r in records for rule in rules}) == 64
+
+
+def test_the_program_s_weights_are_products_over_sets(benchmark):
+    """By hand: a draw is one z for each set, and weighs what all its likelihoods come to."""
+    readings = benchmark("readings")
+    rng = np.random.default_rng(0)
+    table = np.where(rng.random((12, 3)) < 0.3, np.nan, rng.normal(size=(12, 3)))
+    imputer = PSMVAEImputer.paper("b", n_sets=2, n_draws=4, max_epochs=2, random_state=0).fit(table)
+    x, m = imputer._tensors(*imputer._encode(table))
+    model = imputer.model_
+    with torch.no_grad():
+        found = readings.program_expected(imputer, x, m)
+        epsilon = Noise(0).normal(1, 12, 4, 2, 20)
+        encoded = model.encode(Batch.of(x[None], m[None]))
+        p_x_obs, p_x = model.heads(encoded.q_z.at(epsilon))
+        log_p = (p_x_obs.log_prob(x[None, :, None, None]) * m[None, :, None, None]).sum(-1)[0]
+    for row in range(12):
+        weights = [np.exp(float(log_p[row, draw].sum())) for draw in range(4)]
+        by_hand = np.zeros(3)
+        for draw, r in itertools.product(range(4), range(2)):
+            share = weights[draw] / sum(weights) * float(encoded.log_q_r[0, row, r].exp())
+            by_hand += share * p_x.expected()[0, row, draw, r].numpy()
+        np.testing.assert_allclose(found[row].numpy(), by_hand, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["readings", "differences"])
+def test_the_page_shows_what_was_tried(benchmark, root, name):
+    module = benchmark(name)
+    records = json.loads(module.RESULTS.read_text())["records"]
+    more = (module.ours(),) if name == "differences" else ()
+    page = (root / "docs" / "benchmark.md").read_text()
+    assert benchmark("pages").marked(name, module.markdown(records, *more)) in page
+
+
+def test_a_table_is_written_between_its_marks(benchmark, tmp_path):
+    pages, page = benchmark("pages"), tmp_path / "page.md"
+    page.write_text(f"before\n{pages.marked('cpu', 'old')}\nafter {pages.marked('race', 'x')}")
+    pages.write_page(page, "cpu", "new")
+    assert page.read_text() == (
+        f"before\n{pages.marked('cpu', 'new')}\nafter {pages.marked('race', 'x')}"
+    )
+
+
+class TestDifferences:
+    def test_it_runs_and_goes_on(self, script):
+        small = ("--tables", "breast", "--epochs", "2", "--seeds", "2", "--device", "cpu")
+        _, first = script("differences", "--rows", "psmvae-a", *small)
+        assert [found["variant"] for found in first["records"]] == ["the text's", "the program's"]
+        rules = ("K = 1,000, x_mis", "K = 1,000, x_obs")
+        assert len({found[rule]["mean"] for found in first["records"] for rule in rules}) == 4
+        printed, second = script("differences", "--rows", "psmvae-a", "dlgm", *small)
+        assert second["records"][:2] == first["records"]
+        assert [found["row"] for found in second["records"][2:]] == ["dlgm"]
+        assert "psmvae-a" not in printed
+
+    def test_a_linear_decoder_is_linear(self, benchmark):
+        differences = benchmark("differences")
+        table = np.random.default_rng(0).normal(size=(30, 3))
+        table[0, 0] = np.nan
+        told = {"n_latent": 2, "max_epochs": 2, "random_state": 0}
+        a, b, none = torch.randn(3, 1, 5, 1, 1, 2)
+        for patched, is_linear in ((differences.linear_decoder, True), (nullcontext, False)):
+            with patched():
+                p_x = MIWAEImputer.paper(**told).fit(table).model_.p_x
+            with torch.no_grad():
+                sums = [p_x.outputs(z, None) for z in (a, b, a + b, none * 0)]
+            together = torch.isclose(sums[0] + sums[1], sums[2] + sums[3], atol=1e-5)
+            assert bool(together.all()) is is_linear
+
+    def test_a_sigmoid_bounds_what_gain_fills_in(self, benchmark):
+        differences = benchmark("differences")
+        rng = np.random.default_rng(0)
+        x, m = torch.from_numpy(rng.normal(size=(1, 40, 3))).float(), torch.ones(1, 40, 3)
+        imputer = GAINImputer.paper(max_epochs=2, random_state=0)
+        model = imputer.fit(np.where(rng.random((40, 3)) < 0.2, np.nan, x[0].numpy())).model_
+        with torch.no_grad():
+            free = model.predict(Batch.of(x, m))
+            with differences.sigmoid_output():
+                bounded = model.predict(Batch.of(x, m))
+        torch.testing.assert_close(bounded, torch.sigmoid(free))
+
+    def test_a_thousand_steps_are_so_many_epochs(self, benchmark):
+        differences = benchmark("differences")
+        assert differences.thousand_steps(None, 16_000) == {"max_epochs": 12}
+        assert differences.thousand_steps(None, 455) == {"max_epochs": 333}
+
+
+def test_the_program_s_objective_is_the_paper_s_where_a_batch_is_one_row(benchmark, monkeypatch):
+    readings = benchmark("readings")
+    rng = np.random.default_rng(0)
+    table = np.where(rng.random((30, 3)) < 0.3, np.nan, rng.normal(size=(30, 3)))
+    imputer = PSMVAEImputer.paper("b", max_epochs=2, random_state=0).fit(table)
+    x, m = imputer._tensors(*imputer._encode(table))
+    noise, shape = Noise(0), (1, 30, 1, 10, 20)
+    batch = Batch.of(x.unsqueeze(0), m.unsqueeze(0))
+    answer = imputer.model_.answer(batch, noise.normal(*shape), noise, auxiliary=True)
+    told = {"weight_observed": imputer.model_.weight_observed, "beta": 0.7}
+    other = readings.program_elbo(answer, **told)
+    monkeypatch.setattr(readings, "BATCH", 1)
+    torch.testing.assert_close(readings.program_elbo(answer, **told), elbo(answer, **told))
+    assert not torch.isclose(other, elbo(answer, **told)).any()
+
+
+def test_the_rules_of_model_a_are_told_apart(script):
+    _, result = script("tilt", "--table", "breast", "--epochs", "3", "--rows", "40", "--draws", "3")
+    assert [found["epoch"] for found in result["records"]] == [1, 3]
+    for found in result["records"]:
+        assert len({found["tilted"], found["x_mis"], found["x_obs"]}) == 3
