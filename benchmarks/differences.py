@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -33,7 +32,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from breast import machine
 from pages import DOCS, write_page
 from psmvae.benchmark import Cell, load_records
 from psmvae.benchmark.measure import point_metrics, quietly, set_draws, unfitted
@@ -44,7 +42,8 @@ from psmvae.imputers.together import fit_together
 from psmvae.models.gain import GAIN
 from psmvae.nn.factors import PX
 from psmvae.nn.network import Linear
-from readings import BATCH, in_processes, training
+from readings import BATCH, training
+from tried import Key, Record, run_all
 
 RESULTS = Path(__file__).parent / "results" / "differences.json"
 EXPERIMENTS = RESULTS.parent / "experiments"
@@ -52,9 +51,7 @@ PAGE = DOCS / "benchmark.md"
 # The largest first.
 RATES = {"adult": 0.2, "credit": 0.8, "letter": 0.2, "wine": 0.2, "spam": 0.8, "breast": 0.8}
 STEPS = 1000
-# What tells a record from others: those that are in the file are not run again.
 KEY = ("row", "table", "variant")
-ABOUT = ("settings", "machine")
 AS_THE_ROW = "as the row"
 
 
@@ -153,9 +150,9 @@ ONE = (("K = 1", 1, "x_mis"),)
 ALL = tuple(RATES)
 VARIANTS: dict[str, tuple[Variant, ...]] = {
     "psmvae-a": (
-        Variant("the text's", ALL, rules=HEADS),
+        Variant("as the row", ALL, rules=HEADS),
         Variant(
-            "the program's",
+            "two layers, the program's terms and start",
             ("letter", "breast"),
             two_layers,
             lambda: training("program", "program"),
@@ -175,36 +172,45 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
 }
 
 
-def measure(task: tuple[str, str, int, dict[str, Any]]) -> dict[str, Any]:
-    """Train five seeds of one variant in one program and score its rules."""
-    row, table, which, options = task
-    variant = VARIANTS[row][which]
+def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
+    """Train five seeds of one variant in one program; the errors of its rules."""
+    row, table = key["row"], key["table"]
+    variant = next(one for one in VARIANTS[row] if one.name == key["variant"])
     seeds = range(options["seeds"])
     cells = [Cell(table, "mcar", RATES[table], seed, row) for seed in seeds]
     problems = [make_problem(cell, None) for cell in cells]
     imputers = []
     for cell, problem in zip(cells, problems, strict=True):
         imputer = unfitted(cell, problem, options["device"])
+        imputer.set_params(**variant.parameters(imputer, len(problem.truth)))
         if options["epochs"] is not None:
             imputer.set_params(max_epochs=options["epochs"])
-        imputers.append(imputer.set_params(**variant.parameters(imputer, len(problem.truth))))
+        imputers.append(imputer)
     with variant.patched(), quietly():
         fitted = fit_together(imputers, [problem.incomplete for problem in problems])
-    found: dict[str, Any] = dict(zip(KEY, (row, table, variant.name), strict=True))
-    found |= dict(zip(ABOUT, (options, machine()), strict=True))
+    found = {}
     for name, n_draws, head in variant.rules:
         errors = []
         for imputer, problem in zip(fitted, problems, strict=True):
             set_draws(imputer, n_draws)
-            if head == "x_obs":
-                imputer.model_.x_mis = lambda p_x_obs, _: p_x_obs
             # a sigmoid is part of imputing too
-            with variant.patched(), quietly():
+            with variant.patched(), imputed_from(imputer.model_, head), quietly():
                 filled = imputer.transform(problem.incomplete).to_numpy(float)
             errors.append(point_metrics(problem, filled)["rmse"])
-        found[name] = {"mean": float(np.mean(errors)), "errors": errors}
-        print(row, table, variant.name, name, round(found[name]["mean"], 4), flush=True)
+        found[name] = errors
+        print(*key.values(), name, round(float(np.mean(errors)), 4), flush=True)
     return found
+
+
+@contextmanager
+def imputed_from(model: Any, head: str) -> Iterator[None]:
+    """Let p(x_obs|z,r) stand for p(x_mis|z,r), in p(m|x,r) of importance weights too, or not."""
+    if head == "x_obs":
+        model.x_mis = lambda p_x_obs, _: p_x_obs
+    try:
+        yield
+    finally:
+        model.__dict__.pop("x_mis", None)
 
 
 def printed(row: str, rule: str, table: str) -> tuple[str, float] | None:
@@ -228,61 +234,57 @@ def ours(experiments: Path = EXPERIMENTS) -> dict[tuple[str, str], float]:
     return {key: float(np.mean(found)) for key, found in errors.items()}
 
 
-def markdown(records: Sequence[dict[str, Any]], tables: Mapping[tuple[str, str], float]) -> str:
+def markdown(records: Sequence[Record], tables: Mapping[tuple[str, str], float]) -> str:
     """A line for each rule that the paper has a figure for; ``tables`` are the tables' means."""
     lines = [
         "| row | on | trained and imputed as | error | in the paper | ratio | in our table |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    order = list(VARIANTS)
-    for found in sorted(
-        records, key=lambda r: (order.index(r["row"]), ALL.index(r["table"]), r["variant"])
-    ):
-        row, table = found["row"], found["table"]
-        for rule in (name for name, value in found.items() if name not in (*KEY, *ABOUT)):
+    names = [variant.name for variants in VARIANTS.values() for variant in variants]
+
+    def place(record: Record) -> tuple[int, ...]:
+        rows, variant = list(VARIANTS), record["variant"]
+        return rows.index(record["row"]), ALL.index(record["table"]), names.index(variant)
+
+    for record in sorted(records, key=place):
+        row, table, how = (record[name] for name in KEY)
+        for rule, errors in record["errors"].items():
             compared = printed(row, rule, table)
             if compared is None:
                 continue
             method, figure = compared
-            error = found[rule]["mean"]
-            how = found["variant"] if rule == AS_THE_ROW else f"{found['variant']}; {rule}"
+            error = float(np.mean(errors))
+            told = how if rule == AS_THE_ROW else f"{how}; {rule}"
             lines.append(
-                f"| {find_method(method).label} | {table} | {how} | {error:.4f} | {figure:.4f} "
+                f"| {find_method(method).label} | {table} | {told} | {error:.4f} | {figure:.4f} "
                 f"| {error / figure:.2f} | {tables[method, table]:.4f} |"
             )
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Train, measure and write the record and, if asked to, the page."""
+    """Train, measure and write the records and, if asked to, the page."""
     parser = argparse.ArgumentParser(description="Rows that differ from the paper's.")
-    parser.add_argument("--rows", nargs="+", default=list(VARIANTS))
-    parser.add_argument("--tables", nargs="+", default=list(RATES))
-    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--rows", nargs="+", default=list(VARIANTS), choices=VARIANTS)
+    parser.add_argument("--tables", nargs="+", default=ALL, choices=ALL)
+    parser.add_argument("--epochs", type=int, help="of every variant")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--jobs", type=int, default=1, help="trainings side by side")
     parser.add_argument("--page", action="store_true", help="write docs/benchmark.md too")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    settings = {name: getattr(options, name) for name in ("epochs", "seeds", "device")}
-    record: dict[str, Any] = {"records": []}
-    if options.out.exists():
-        record = json.loads(options.out.read_text())
-    done = {tuple(found[name] for name in KEY) for found in record["records"]}
-    tasks = [
-        (row, table, which, settings)
+    told = {name: getattr(options, name) for name in ("epochs", "seeds", "device")}
+    keys = [
+        dict(zip(KEY, (row, table, variant.name), strict=True))
         for table in sorted(options.tables, key=ALL.index)
         for row in options.rows
-        for which, variant in enumerate(VARIANTS[row])
-        if table in variant.tables and (row, table, variant.name) not in done
+        for variant in VARIANTS[row]
+        if table in variant.tables
     ]
-    for found in in_processes(measure, tasks, options.jobs):
-        record["records"].append(found)
-        # each time, so that a run that is stopped leaves what it has measured
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+    records = run_all(measure, keys, told, options.out, options.jobs)
     if options.page:
-        write_page(PAGE, "differences", markdown(record["records"], ours()))
+        write_page(PAGE, "differences", markdown(records, ours()))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ each rule:
 Errors are in ranges of the columns. Run with
 
     PSMVAE_DATA_HOME=... python benchmarks/readings.py [--device cuda] [--jobs 5] [--page]
+
+which goes on from the records that are there; ``--out`` begins another file.
 """
 
 from __future__ import annotations
@@ -26,12 +28,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import itertools
-import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +38,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from breast import machine
 from pages import DOCS, write_page
 from psmvae import Network, PSMVAEImputer
 from psmvae.benchmark import Cell
@@ -53,13 +51,20 @@ from psmvae.models.batch import Answer, Batch
 from psmvae.nn.network import Linear
 from psmvae.nn.noise import Noise
 from psmvae.training import latent
+from tried import Key, Record, run_all
 
 RESULTS = Path(__file__).parent / "results" / "readings.json"
 PAGE = DOCS / "benchmark.md"
 RATE, SEEDS = 0.8, 5
 # Rows that the program adds up some terms over, and averages others.
 BATCH = 200
-STARTS = ("uniform", "program")
+# How a training can be read.
+READ = {
+    "mechanism": ("mcar", "mnar"),
+    "layers": (1, 2),
+    "terms": ("paper", "program"),
+    "start": ("uniform", "program"),
+}
 WEIGHTS = ("with p(m)", "without p(m)", "program's")
 # Draws and sets that are decoded in one go.
 AT_ONCE = 1_000_000
@@ -137,42 +142,30 @@ def program_expected(imputer: PSMVAEImputer, x: Tensor, m: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-def in_processes(
-    measure: Callable[[Any], dict[str, Any]], tasks: Sequence[Any], n_jobs: int
-) -> Iterator[dict[str, Any]]:
-    """What `measure` finds of each task as it is done, several side by side where asked for."""
-    if n_jobs == 1:
-        yield from map(measure, tasks)
-        return
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(measure, task) for task in tasks]):
-            yield done.result()
-
-
-def measure(task: tuple[argparse.Namespace, str, int, str, str]) -> dict[str, Any]:
-    """Train five seeds in one program and score every rule."""
-    options, table, layers, terms, start = task
-    cells = [
-        Cell(table, "mcar", RATE, seed, "psmvae-b", masks="paper") for seed in range(options.seeds)
-    ]
+def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
+    """Train five seeds in one program; the errors of every rule."""
+    seeds = range(options["seeds"])
+    what = (key["table"], key["mechanism"], RATE)
+    cells = [Cell(*what, seed, "psmvae-b", masks="paper") for seed in seeds]
     problems = [make_problem(cell, None) for cell in cells]
     imputers = [
         PSMVAEImputer.paper(
             "b",
-            network=dataclasses.replace(Network.paper(), depth=layers),
+            network=dataclasses.replace(Network.paper(), depth=key["layers"]),
             kinds=dict.fromkeys(problem.columns, "real"),
-            max_epochs=options.epochs,
-            device=options.device,
+            max_epochs=options["epochs"],
+            device=options["device"],
             random_state=seed,
         )
         for seed, problem in enumerate(problems)
     ]
-    with training(terms, start):
+    with training(key["terms"], key["start"]):
         fitted = fit_together(imputers, [problem.incomplete for problem in problems])
-    found: dict[str, Any] = {"table": table, "layers": layers, "terms": terms, "start": start}
     rules = [(f"K = 1, {head}", 1, head, "with p(m)") for head in ("x_obs", "x_mis")]
     for head, weights in itertools.product(("x_obs", "x_mis"), WEIGHTS):
-        rules.append((f"{head}, {weights}", options.draws, head, weights))
+        name = f"K = {options['draws']:,}, {head}, {weights}"
+        rules.append((name, options["draws"], head, weights))
+    found = {}
     for name, n_draws, head, weights in rules:
         errors = []
         for imputer, problem in zip(fitted, problems, strict=True):
@@ -180,36 +173,38 @@ def measure(task: tuple[argparse.Namespace, str, int, str, str]) -> dict[str, An
             with rule(imputer, head, weights), torch.no_grad():
                 filled = imputer.transform(problem.incomplete).to_numpy(float)
             errors.append(printed_rmse(problem.truth, filled, problem.m))
-        found[name] = {"mean": float(np.mean(errors)), "errors": errors}
-        print(table, layers, terms, start, name, round(found[name]["mean"], 4), flush=True)
+        found[name] = errors
+        print(*key.values(), name, round(float(np.mean(errors)), 4), flush=True)
     return found
 
 
-def markdown(records: Sequence[dict[str, Any]]) -> str:
-    """A line for each table and rule: the lowest and highest mean over trainings."""
+def markdown(records: Sequence[Record]) -> str:
+    """A line for each table, mechanism and rule: the lowest and highest mean over trainings."""
     lines = [
         "| on | imputed by | trainings | lowest | highest | in the paper |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    for table in dict.fromkeys(record["table"] for record in records):
-        mine = [record for record in records if record["table"] == table]
-        for rule in (name for name, value in mine[0].items() if isinstance(value, dict)):
-            means = [record[rule]["mean"] for record in mine]
-            one = rule.startswith("K = 1,")
-            method = "psmvae-b" if one else "psmvae-b-10000"
-            figure = paper(f"rmse{round(100 * RATE)}")[PaperKey(table, "mcar", RATE, method)]
-            name = rule if one else f"K = 10,000, {rule}"
+    for table, mechanism in sorted({(one["table"], one["mechanism"]) for one in records}):
+        of_both = {"table": table, "mechanism": mechanism}.items()
+        found = [record["errors"] for record in records if of_both <= record.items()]
+        for name in found[0]:
+            means = [float(np.mean(errors[name])) for errors in found]
+            method = "psmvae-b" if name.startswith("K = 1,") else "psmvae-b-10000"
+            figure = paper(f"rmse{round(100 * RATE)}")[PaperKey(table, mechanism, RATE, method)]
             lines.append(
-                f"| {table} | {name} | {len(means)} | {min(means):.4f} | {max(means):.4f} "
-                f"| {figure.mean:.4f} |"
+                f"| {table} {mechanism.upper()} | {name} | {len(means)} | {min(means):.4f} "
+                f"| {max(means):.4f} | {figure.mean:.4f} |"
             )
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Train, measure and write the record and, if asked to, the page."""
+    """Train, measure and write the records and, if asked to, the page."""
     parser = argparse.ArgumentParser(description="Readings of PSMVAE(b) at 80 % missing.")
     parser.add_argument("--tables", nargs="+", default=["breast", "spam"])
+    for name, choices in READ.items():
+        kind = type(choices[0])
+        parser.add_argument(f"--{name}", nargs="+", type=kind, default=choices, choices=choices)
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--draws", type=int, default=10_000)
@@ -218,15 +213,12 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write docs/benchmark.md too")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    settings = {k: v for k, v in vars(options).items() if k not in ("out", "page")}
-    record: dict[str, Any] = {"settings": settings, "machine": machine(), "records": []}
-    tasks = list(itertools.product([options], options.tables, (1, 2), ("paper", "program"), STARTS))
-    for found in in_processes(measure, tasks, options.jobs):
-        record["records"].append(found)
-        # each time, so that a run that is stopped leaves what it has measured
-        options.out.write_text(json.dumps(record, indent=1) + "\n")
+    told = {name: getattr(options, name) for name in ("epochs", "seeds", "draws", "device")}
+    read = itertools.product(options.tables, *(getattr(options, name) for name in READ))
+    keys = [dict(zip(("table", *READ), one, strict=True)) for one in read]
+    records = run_all(measure, keys, told, options.out, options.jobs)
     if options.page:
-        write_page(PAGE, "readings", markdown(record["records"]))
+        write_page(PAGE, "readings", markdown(records))
 
 
 if __name__ == "__main__":

@@ -125,6 +125,16 @@ def test_curve_points_are_spread_over_training():
         assert np.diff(points).max(initial=0) <= max(1, epochs / 20 + 1)
 
 
+def test_a_small_table_bounds_rows_and_columns_unless_they_are_what_varies():
+    capped = EXPERIMENTS["rmse20"].quick().within(60, 3)
+    assert (capped.n_rows, capped.n_columns) == ((60,), (3,))
+    whole = EXPERIMENTS["rmse20"]
+    assert whole.within(60, 3) == whole
+    columns = EXPERIMENTS["columns"].quick()
+    assert columns.within(60, 3).n_columns == columns.n_columns
+    assert columns.within(60, 3).n_rows == (60,)
+
+
 def test_other_seeds_data_sets_and_methods():
     part = EXPERIMENTS["rmse20"].only(seeds=[7], datasets=["wine"], methods=["mean", "mice"])
     assert [(c.dataset, c.seed, c.method) for c in part.cells()] == [

@@ -6,6 +6,7 @@ import io
 import json
 import shlex
 
+import numpy as np
 import pytest
 
 from benchmark.made_records import made_up, record
@@ -184,6 +185,31 @@ def test_the_page_is_written_and_written_again(made, psmvae, refused, tmp_path):
         page.write_text(text)
         assert "--force" in refused(2, "benchmark", "page", "--from", made, "--to", page)
         assert page.read_text() == text
+
+
+def test_a_picture_that_is_not_the_page_s_is_kept(made, psmvae, refused, tmp_path):
+    page, picture = tmp_path / "new.md", tmp_path / "results" / "curve.png"
+    picture.parent.mkdir()
+    picture.write_bytes(b"mine")
+    told = refused(2, "benchmark", "page", "--from", made, "--to", page)
+    assert f"{picture}: the file exists already; --force" in told
+    assert picture.read_bytes() == b"mine"
+    assert not page.exists()
+    assert psmvae("benchmark", "page", "--from", made, "--to", page, "--force").code == 0
+    assert picture.read_bytes() != b"mine"
+
+
+def test_the_small_version_takes_small_tables(psmvae, tmp_path):
+    """Of 60 rows and 3 columns, fewer than it cuts tables to."""
+    table = tmp_path / "mine.csv"
+    numbers = np.random.default_rng(0).normal(size=(60, 3))
+    np.savetxt(table, numbers, delimiter=",", header="a,b,c", comments="")
+    what = ["rmse80", "--quick", "--methods", "mean", "--datasets", table]
+    result = psmvae("benchmark", "run", *what, *ONE, "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    shown = psmvae("benchmark", "show", *what, "--from", tmp_path / "out")
+    assert shown.code == 0, shown.err
+    assert "60 rows, 3 columns" in shown.out
 
 
 @pytest.mark.parametrize(

@@ -116,3 +116,11 @@ def test_a_rate_that_is_no_probability_is_refused(name, rate):
 def test_what_is_no_table_is_refused(name, shape):
     with pytest.raises(ValueError, match="must be a table"):
         MECHANISMS[name](np.zeros(shape), 0.2, np.random.default_rng(0), **OPTIONS.get(name, {}))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_named_column_with_nothing_to_lose_is_refused(name):
+    table = np.column_stack([np.arange(20.0), np.full(20, np.nan), np.arange(20.0) % 3])
+    options = {k: {"given": [2], "label": 2}.get(k, v) for k, v in OPTIONS.get(name, {}).items()}
+    with pytest.raises(ValueError, match="has no observed cell"):
+        MECHANISMS[name](table, 0.3, np.random.default_rng(0), columns=[1], **options)

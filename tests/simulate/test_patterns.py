@@ -116,7 +116,9 @@ def test_blocks_touch_the_named_columns_alone_and_refuse_what_does_not_fit(value
     simulated = blocks(values, 0.3, np.random.default_rng(1), columns=[4, 1], n_blocks=2)
     assert simulated.m[:, [0, 2, 3]].all()
     assert not simulated.m[:, [1, 4]].all(axis=0).any()
-    with pytest.raises(ValueError, match="n_blocks must be between 1 and the 2 columns, got 3"):
+    with pytest.raises(
+        ValueError, match="blocks must be between 1 and that of the columns, 2, got 3"
+    ):
         blocks(values, 0.3, np.random.default_rng(1), columns=[4, 1])
     with pytest.raises(ValueError, match=r"a column loses at most 0\.333"):
         blocks(values, 0.34, np.random.default_rng(1))

@@ -173,6 +173,21 @@ class Experiment:
             max_draws=QUICK_DRAWS,
         )
 
+    def within(self, n_rows: int, n_columns: int) -> Self:
+        """The experiment on no more rows and columns than a table has, unless they are its axis.
+
+        Examples
+        --------
+        >>> from psmvae.benchmark import EXPERIMENTS
+        >>> EXPERIMENTS["rmse20"].quick().within(1000, 3).n_columns
+        (3,)
+        """
+        capped: dict[str, Any] = {}
+        for name, most in (("n_rows", n_rows), ("n_columns", n_columns)):
+            if self.axis != name:
+                capped[name] = tuple(n and min(n, most) for n in getattr(self, name))
+        return dataclasses.replace(self, **capped)
+
     def _settings(self, method: str, shared: Settings) -> Settings:
         told = dict(shared) | dict(dict(self.own).get(method, ()))
         draws = METHODS[method].n_draws

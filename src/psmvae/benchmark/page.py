@@ -10,6 +10,7 @@ from psmvae.benchmark.catalogue import EXPERIMENTS
 from psmvae.benchmark.compare import rank_sheet, shared_units, verdicts
 from psmvae.benchmark.figures import draw, has_figure
 from psmvae.benchmark.grid import METRICS, Grid, key_of, label_of, pivot
+from psmvae.benchmark.measure import CURVE_DRAWS
 from psmvae.benchmark.paper import paper
 from psmvae.benchmark.remarks import MISPRINTS, READINGS, WHY
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
@@ -37,8 +38,9 @@ _INTRODUCTION = """\
 # Results
 
 The paper's experiments, run with this package. This page is written by `psmvae benchmark page`
-from the records of the runs, and no figure on it is put in by hand; [benchmark.md](benchmark.md)
-says how to run them again.
+from the records of the runs: all its tables and figures are computed. What may explain a
+difference, and how the paper was read, was written by hand. [benchmark.md](benchmark.md) says how
+to run them again, and what was tried where figures differ.
 
 By the paper's protocol: five seeds; per seed a mask and a split 8:1:1; a method is fitted on the
 80 % and scored on the missing cells of that same 80 %; an error is divided by the range of its
@@ -139,6 +141,18 @@ def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[
     with atomic_path(target) as temporary:
         temporary.write_text("\n\n".join(sections) + "\n", encoding="utf-8")
     return [target, *written]
+
+
+def pictures(path: str | os.PathLike[str]) -> list[Path]:
+    """Return the pictures that may be written with a page.
+
+    Examples
+    --------
+    >>> pictures("docs/results.md")[0].as_posix()
+    'docs/results/curve.png'
+    """
+    folder = Path(path).parent / FOLDER
+    return [folder / f"{name}.png" for name, one in EXPERIMENTS.items() if has_figure(one)]
 
 
 def _shown(records: Sequence[Record]) -> list[Record]:
@@ -308,8 +322,8 @@ def _draws(records: Sequence[Record], twelve: Grid) -> str:
 def _times(records: Sequence[Record], twelve: Grid) -> str:
     head = (
         "## Time\n\nSeconds a table. What was trained together on a GPU is shared out between the "
-        "tables; K = 1 and K = 10,000 come from one training. Which devices were used is "
-        "said at the top."
+        "tables; K = 1 and K = 10,000 are read off one training where they were run together. "
+        "Which devices were used is said at the top."
     )
     keys = [key_of(cell) for name in TABLES for cell in asked(EXPERIMENTS[name], records)]
     table = _means(records, twelve, ("fit", "impute"), ("fit, s", "impute, s"))
@@ -371,5 +385,7 @@ def _figure_section(name: str, grid: Grid, text: str) -> str:
         else "Lines are means over seeds, bands reach from the lowest to the highest seed; a point "
         "of fewer seeds than others is left out."
     )
+    if EXPERIMENTS[name].measure == "curve":
+        caption += f" While training, K is {CURVE_DRAWS:,} at most."
     tables = [show(part, title).write("md") for title, part in parts(grid, "")]
     return "\n\n".join([_heading(name), text, caption, *tables])

@@ -111,9 +111,10 @@ class Part:
             whole = find_experiment(name)
             whole = whole.quick() if self.quick else whole
             seeds, datasets = _numbers(self.seeds), _names(self.datasets)
-            return whole.only(seeds, datasets, _names(self.methods))
+            part = whole.only(seeds, datasets, _names(self.methods))
         except ValueError as error:
             raise UsageError(str(error)) from error
+        return _within_files(part) if self.quick else part
 
 
 @benchmark.callback()
@@ -332,13 +333,29 @@ def page(
     records = r.records_in(folder)
     ours = to.is_file() and _OURS in to.read_text(encoding="utf-8", errors="replace")
     r.check_file(to, ".md", "--to", force=force or ours)
-    from psmvae.benchmark.page import write_page
+    from psmvae.benchmark.page import pictures, write_page
 
+    for picture in filter(Path.exists, pictures(to)):
+        r.check_file(picture, ".png", "--to", force=force or ours)
     try:
         written = write_page(records, to)
     except ValueError as error:
         raise UsageError(f"{folder}: {error}") from error
     Terminal().say(f"wrote {', '.join(map(str, written))}")
+
+
+def _within_files(experiment: Experiment) -> Experiment:
+    """The experiment on as much of a user's files as they have: the small one cuts tables."""
+    from psmvae.datasets import load
+
+    for path in experiment.datasets:
+        if Path(path).is_file():
+            try:
+                experiment = experiment.within(*load(path).X.shape)
+            except (ValueError, OSError):
+                # what cannot be read is said of each cell
+                continue
+    return experiment
 
 
 def _again(part: Part) -> str:

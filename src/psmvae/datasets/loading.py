@@ -134,8 +134,9 @@ def _find(entry: Entry, folder: Path, fetch: bool) -> Read:
         if not fetch:
             message = (
                 f"{entry.name}: there is no {entry.name}.csv.gz in {folder}, nor the files of its "
-                f"publisher; load it with download=True, set {VARIABLE} to the folder that has it, "
-                f"or {by_hand(entry.sources, folder)}"
+                f"publisher; psmvae.datasets.load({entry.name!r}, download=True) in Python fetches "
+                f"them, or set {VARIABLE} to the folder that has it, or "
+                f"{by_hand(entry.sources, folder)}"
             )
             raise FileNotFoundError(message)
         download(entry.name, entry.sources, folder, lambda arrived: _published(entry, arrived))

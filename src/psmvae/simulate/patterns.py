@@ -157,7 +157,10 @@ def blocks(
     check_probability("rate", rate)
     chosen = numbers.positions(columns)
     if not 1 <= n_blocks <= len(chosen):
-        message = f"n_blocks must be between 1 and the {len(chosen)} columns, got {n_blocks!r}"
+        message = (
+            f"the number of blocks must be between 1 and that of the columns, {len(chosen)}, got "
+            f"{n_blocks!r}"
+        )
         raise ValueError(message)
     if rate > 1 / n_blocks:
         message = (

@@ -92,7 +92,8 @@ class Numbers:
         Raises
         ------
         ValueError
-            If a column is not in the table or named twice, or none is named.
+            If a column is not in the table, has nothing observed or is named twice, or none is
+            named.
         """
         if columns is None:
             return tuple(range(len(self.names)))
@@ -101,6 +102,10 @@ class Numbers:
         if not found or len(set(found)) < len(found):
             message = f"{option} must name at least one column, and none twice: {listed!r}"
             raise ValueError(message)
+        for j in found:
+            if np.isnan(self.x[:, j]).all():
+                message = f"{option}: column {self.names[j]!r} has no observed cell"
+                raise ValueError(message)
         return tuple(sorted(found))
 
     def _position(self, column: str | int, option: str) -> int:
