@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,12 +104,6 @@ def sigmoid_output() -> Iterator[None]:
         GAIN.generate = made
 
 
-def no_other(imputer: Any, n_rows: int) -> dict[str, Any]:
-    """The row's own parameters."""
-    del imputer, n_rows
-    return {}
-
-
 class Variant(NamedTuple):
     """Where a row is trained in another way, and how.
 
@@ -119,7 +113,7 @@ class Variant(NamedTuple):
 
     name: str
     tables: tuple[str, ...]
-    parameters: Callable[[Any, int], dict[str, Any]] = no_other
+    parameters: Callable[[Any, int], dict[str, Any]] | None = None
     patched: Callable[[], AbstractContextManager[None]] = nullcontext
     rules: tuple[tuple[str, int | None, str], ...] = ((AS_THE_ROW, None, "x_mis"),)
 
@@ -182,7 +176,8 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
     imputers = []
     for cell, problem in zip(cells, problems, strict=True):
         imputer = unfitted(cell, problem, options["device"])
-        imputer.set_params(**variant.parameters(imputer, len(problem.truth)))
+        if variant.parameters is not None:
+            imputer.set_params(**variant.parameters(imputer, len(problem.truth)))
         if options["epochs"] is not None:
             imputer.set_params(max_epochs=options["epochs"])
         imputers.append(imputer)
@@ -259,7 +254,25 @@ def markdown(records: Sequence[Record], tables: Mapping[tuple[str, str], float])
                 f"| {find_method(method).label} | {table} | {told} | {error:.4f} | {figure:.4f} "
                 f"| {error / figure:.2f} | {tables[method, table]:.4f} |"
             )
+    there = [tuple(record[name] for name in KEY) for record in records]
+    lacking = [key for key in map(tuple, map(dict.values, all_keys())) if key not in there]
+    if lacking:
+        told = "; ".join(
+            f"{find_method(row).label} on {table}, {how}" for row, table, how in lacking
+        )
+        lines += ["", f"Not run: {told}."]
     return "\n".join(lines)
+
+
+def all_keys(rows: Iterable[str] = tuple(VARIANTS), tables: Iterable[str] = ALL) -> list[Key]:
+    """What there is to run, the largest tables first."""
+    return [
+        dict(zip(KEY, (row, table, variant.name), strict=True))
+        for table in sorted(tables, key=ALL.index)
+        for row in rows
+        for variant in VARIANTS[row]
+        if table in variant.tables
+    ]
 
 
 def main() -> None:
@@ -275,13 +288,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     told = {name: getattr(options, name) for name in ("epochs", "seeds", "device")}
-    keys = [
-        dict(zip(KEY, (row, table, variant.name), strict=True))
-        for table in sorted(options.tables, key=ALL.index)
-        for row in options.rows
-        for variant in VARIANTS[row]
-        if table in variant.tables
-    ]
+    keys = all_keys(options.rows, options.tables)
     records = run_all(measure, keys, told, options.out, options.jobs)
     if options.page:
         write_page(PAGE, "differences", markdown(records, ours()))

@@ -28,14 +28,11 @@ import argparse
 import itertools
 import json
 import multiprocessing
-import os
-import platform
 import time
 import warnings
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +44,11 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from threadpoolctl import threadpool_limits
 
 import psmvae
+from breast import machine
+from pages import DOCS, write_page
 from psmvae.imputers.deep import DeepImputer
 from psmvae.simulate import mcar, mnar_column
+from psmvae.table.paths import atomic_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     Record = dict[str, Any]
 
 RESULTS = Path(__file__).parent / "results" / "models.json"
-PAGE = Path(__file__).parent.parent / "docs" / "models.md"
-BEGIN, END = "<!-- table of benchmarks/models.py: begin -->", "<!-- end -->"
+PAGE = DOCS / "models.md"
 
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "mean": (psmvae.MeanImputer, {}),
@@ -78,6 +77,8 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "psmvae-latent": (psmvae.PSMVAEImputer, {"n_sets": 4}),
     "psmvae-self": (psmvae.PSMVAEImputer, {"mask_model": "self", "n_sets": 4}),
 }
+# What else the numbers were made with.
+WITH = {"threads_a_worker": 1, **{name: version(name) for name in ("pandas", "scipy")}}
 METRICS = {"rmse": "RMSE", "accuracy": "accuracy"}
 
 
@@ -241,26 +242,11 @@ def one_thread() -> None:
     threadpool_limits(1)
 
 
-def machine() -> dict[str, Any]:
-    """What the numbers were made with."""
-    packages = ("numpy", "pandas", "scikit-learn", "scipy", "torch")
-    return {
-        "date": datetime.now(UTC).date().isoformat(),
-        "cpus": os.cpu_count(),
-        "threads_a_worker": 1,
-        "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "python": platform.python_version(),
-        "psmvae": psmvae.__version__,
-        **{name: version(name) for name in packages},
-    }
-
-
 def save(result: dict[str, Any], path: Path) -> None:
     """Write the records; a killed run leaves the old file or the new one, never half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(result, indent=1) + "\n")
-    new.replace(path)
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def call(method: str) -> str:
@@ -340,13 +326,6 @@ def report(result: dict[str, Any]) -> str:
     return "\n\n".join([*parts, note])
 
 
-def write_page(text: str, page: Path = PAGE) -> None:
-    """Put the tables between the marks of the page."""
-    before, rest = page.read_text().split(BEGIN)
-    after = rest.split(END, 1)[1]
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
-
-
 def run(cells: list[Cell], result: dict[str, Any], out: Path, workers: int) -> None:
     """Measure every cell in processes of one thread each; add and save records as they come."""
     context = multiprocessing.get_context("spawn")
@@ -404,13 +383,13 @@ def main() -> None:
     cells = [cell for cell in cells if tuple(getattr(cell, n) for n in names) not in there]
     settings = {k: v for k, v in vars(options).items() if k != "out"}
     if cells:
-        result["runs"].append({"settings": settings, "machine": machine()})
+        result["runs"].append({"settings": settings, "machine": machine() | WITH})
         run(cells, result, options.out, options.workers)
     shown = [r for r in result["records"] if r["max_epochs"] == about(r["method"])["max_epochs"]]
     text = report(result | {"records": shown})
     print(f"\n{text}")
     if options.write:
-        write_page(text)
+        write_page(PAGE, "models", text)
 
 
 if __name__ == "__main__":

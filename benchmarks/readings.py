@@ -204,7 +204,8 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["breast", "spam"])
     for name, choices in READ.items():
         kind = type(choices[0])
-        parser.add_argument(f"--{name}", nargs="+", type=kind, default=choices, choices=choices)
+        usual = choices[:1] if name == "mechanism" else choices
+        parser.add_argument(f"--{name}", nargs="+", type=kind, default=usual, choices=choices)
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--draws", type=int, default=10_000)
