@@ -60,7 +60,7 @@ def test_the_page_shows_what_was_tried(benchmark, root, name):
 class TestWords:
     """What is said in words about differences from the paper is what the records say."""
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture
     def ratios(self, benchmark):
         """Error over the paper's figure, by row, rule, variant and table."""
         differences = benchmark("differences")
