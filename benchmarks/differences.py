@@ -43,7 +43,7 @@ from psmvae.models.gain import GAIN
 from psmvae.nn.factors import PX
 from psmvae.nn.network import Linear
 from readings import BATCH, training
-from tried import Key, Record, run_all
+from tried import Key, Record, add_arguments, run_all
 
 RESULTS = Path(__file__).parent / "results" / "differences.json"
 EXPERIMENTS = RESULTS.parent / "experiments"
@@ -144,7 +144,7 @@ ONE = (("K = 1", 1, "x_mis"),)
 ALL = tuple(RATES)
 VARIANTS: dict[str, tuple[Variant, ...]] = {
     "psmvae-a": (
-        Variant("as the row", ALL, rules=HEADS),
+        Variant(AS_THE_ROW, ALL, rules=HEADS),
         Variant(
             "two layers, the program's terms and start",
             ("letter", "breast"),
@@ -218,10 +218,10 @@ def printed(row: str, rule: str, table: str) -> tuple[str, float] | None:
     return method, figure.mean
 
 
-def ours(experiments: Path = EXPERIMENTS) -> dict[tuple[str, str], float]:
+def ours() -> dict[tuple[str, str], float]:
     """The means of the tables by method and data set, from the experiments' records."""
     errors: dict[tuple[str, str], list[float]] = {}
-    for record in load_records(experiments):
+    for record in load_records(EXPERIMENTS):
         cell = Cell.from_json(record["cell"])
         of_table = Cell(cell.dataset, "mcar", RATES.get(cell.dataset, 0.0), cell.seed, cell.method)
         if cell == of_table:
@@ -235,15 +235,11 @@ def markdown(records: Sequence[Record], tables: Mapping[tuple[str, str], float])
         "| row | on | trained and imputed as | error | in the paper | ratio | in our table |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
     ]
-    names = [variant.name for variants in VARIANTS.values() for variant in variants]
-
-    def place(record: Record) -> tuple[int, ...]:
-        rows, variant = list(VARIANTS), record["variant"]
-        return rows.index(record["row"]), ALL.index(record["table"]), names.index(variant)
-
-    for record in sorted(records, key=place):
-        row, table, how = (record[name] for name in KEY)
-        for rule, errors in record["errors"].items():
+    there = {tuple(record[name] for name in KEY): record["errors"] for record in records}
+    # a row after the other, and within it the largest tables first
+    known = [tuple(key.values()) for row in VARIANTS for key in all_keys([row])]
+    for row, table, how in (key for key in known if key in there):
+        for rule, errors in there[row, table, how].items():
             compared = printed(row, rule, table)
             if compared is None:
                 continue
@@ -254,13 +250,13 @@ def markdown(records: Sequence[Record], tables: Mapping[tuple[str, str], float])
                 f"| {find_method(method).label} | {table} | {told} | {error:.4f} | {figure:.4f} "
                 f"| {error / figure:.2f} | {tables[method, table]:.4f} |"
             )
-    there = [tuple(record[name] for name in KEY) for record in records]
-    lacking = [key for key in map(tuple, map(dict.values, all_keys())) if key not in there]
+    lacking = [
+        f"{find_method(row).label} on {table}, {how}"
+        for row, table, how in known
+        if (row, table, how) not in there
+    ]
     if lacking:
-        told = "; ".join(
-            f"{find_method(row).label} on {table}, {how}" for row, table, how in lacking
-        )
-        lines += ["", f"Not run: {told}."]
+        lines += ["", f"Not run: {'; '.join(lacking)}."]
     return "\n".join(lines)
 
 
@@ -281,11 +277,7 @@ def main() -> None:
     parser.add_argument("--rows", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--tables", nargs="+", default=ALL, choices=ALL)
     parser.add_argument("--epochs", type=int, help="of every variant")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--jobs", type=int, default=1, help="trainings side by side")
-    parser.add_argument("--page", action="store_true", help="write docs/benchmark.md too")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    add_arguments(parser, RESULTS)
     options = parser.parse_args()
     told = {name: getattr(options, name) for name in ("epochs", "seeds", "device")}
     keys = all_keys(options.rows, options.tables)

@@ -51,11 +51,11 @@ from psmvae.models.batch import Answer, Batch
 from psmvae.nn.network import Linear
 from psmvae.nn.noise import Noise
 from psmvae.training import latent
-from tried import Key, Record, run_all
+from tried import Key, Record, add_arguments, run_all
 
 RESULTS = Path(__file__).parent / "results" / "readings.json"
 PAGE = DOCS / "benchmark.md"
-RATE, SEEDS = 0.8, 5
+RATE = 0.8
 # Rows that the program adds up some terms over, and averages others.
 BATCH = 200
 # How a training can be read.
@@ -207,12 +207,8 @@ def main() -> None:
         usual = choices[:1] if name == "mechanism" else choices
         parser.add_argument(f"--{name}", nargs="+", type=kind, default=usual, choices=choices)
     parser.add_argument("--epochs", type=int, default=1000)
-    parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--draws", type=int, default=10_000)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--jobs", type=int, default=1, help="trainings side by side")
-    parser.add_argument("--page", action="store_true", help="write docs/benchmark.md too")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    add_arguments(parser, RESULTS)
     options = parser.parse_args()
     told = {name: getattr(options, name) for name in ("epochs", "seeds", "draws", "device")}
     read = itertools.product(options.tables, *(getattr(options, name) for name in READ))

@@ -100,13 +100,16 @@ class TestWords:
     def test_a_second_layer_makes_up_little(self, ratios, benchmark):
         differences = benchmark("differences")
         ours, made_up = differences.ours(), {}
-        for row, table in (("dlgm", "breast"), ("hivae", "breast"), ("hivae", "adult")):
+        for row, table in itertools.product(("dlgm", "hivae", "vae"), ("breast", "adult")):
+            if table not in ratios[row, "K = 1", "two layers"]:
+                continue
             before = ours[row, table] / differences.printed(row, "K = 1", table)[1]
             after = ratios[row, "K = 1", "two layers"][table]
             made_up[row, table] = (after - before) / (1 - before)
         assert 0 < made_up["dlgm", "breast"] < 0.2
         assert 0 < made_up["hivae", "breast"] < 0.2
         assert made_up["hivae", "adult"] < 0
+        assert abs(made_up["vae", "breast"]) < 0.05
 
     def test_on_breast_not_at_random_no_reading_gives_what_was_printed(self, benchmark):
         records = json.loads(benchmark("readings").RESULTS.read_text())["records"]
@@ -126,6 +129,34 @@ class TestWords:
         assert len(means["spam"]) == len(means["breast"]) == 48
         assert min(means["spam"]) > 0.059
         assert max(means["breast"]) < 0.1125
+
+
+def test_a_page_without_the_marks_is_left_as_it_is(benchmark, tmp_path):
+    pages, page = benchmark("pages"), tmp_path / "page.md"
+    for text in ("nothing", pages.marks("cpu")[0], "".join(reversed(pages.marks("cpu")))):
+        page.write_text(text)
+        with pytest.raises(ValueError, match="once each and in order"):
+            pages.write_page(page, "cpu", "new")
+        assert page.read_text() == text
+
+
+def test_records_of_other_settings_are_not_mixed(benchmark, tmp_path):
+    tried, out = benchmark("tried"), tmp_path / "out.json"
+    keys, options = [{"row": "a"}, {"row": "b"}], {"epochs": 2, "device": "cpu"}
+    asked = []
+
+    def measure(key, _):
+        asked.append(key["row"])
+        return {"rule": [1.0]}
+
+    tried.run_all(measure, keys[:1], options, out, 1)
+    # on another device a run goes on
+    records = tried.run_all(measure, keys, options | {"device": "cuda"}, out, 1)
+    assert (asked, [record["row"] for record in records]) == (["a", "b"], ["a", "b"])
+    before = out.read_text()
+    with pytest.raises(SystemExit, match="give another --out"):
+        tried.run_all(measure, keys, options | {"epochs": 3}, out, 1)
+    assert out.read_text() == before
 
 
 def test_a_table_is_written_between_its_marks(benchmark, tmp_path):
