@@ -7,14 +7,19 @@ each rule:
 
 - *layers*: hidden layers of 128 units; one in the text, two in the program;
 - *terms*: the objective as printed, or as the program adds it up, where the KL of r and all terms
-  of x_mis weigh 1 / 200;
+  of x_mis weigh one over the rows of a batch;
 - *start*: first weights from a uniform distribution, as everywhere here, or Xavier's, as the
   program has them;
+- *sizes*: 128 units, batches of 200 and π' = .5, the text's; 400 units, batches of 512 and
+  π' = .005, what a version of the program has where nothing is said; or the text's with π' = .9,
+  which its script of tables lets in beside .5;
 - *head*: imputations from p(x_mis|z,r), the model and ``.paper("b")``, or p(x_obs|z,r), which
   the text names once and the program has;
-- *weights*: with p(m|z,r), Bayes' rule; without; or the program's, where a draw is one z for each
+- *weights*: with p(m|z,r), Bayes' rule; without; the program's, where a draw is one z for each
   set, its weight the product of all sets' p(x_obs|z,r) with nothing of p(z|r) / q(z|r,·), and sets
-  count as q(r|x_obs,m) says.
+  count as q(r|x_obs,m) says; over q(r), Bayes' rule without p(m|z,r) and then divided by
+  q(r|x_obs,m), although sets are added up, which a part of the program that is switched off has;
+  or the text's formula, z from q(z|x_obs,m), a draw of x_mis, and no p(x_obs|z,r).
 
 Errors are in ranges of the columns. Run with
 
@@ -27,6 +32,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -56,32 +62,39 @@ from tried import Key, Record, add_arguments, run_all
 RESULTS = Path(__file__).parent / "results" / "readings.json"
 PAGE = DOCS / "benchmark.md"
 RATE = 0.8
-# Rows that the program adds up some terms over, and averages others.
+# Rows of a batch in the text: the program adds up some terms over them, and averages others.
 BATCH = 200
+# Units of a layer, rows of a batch and π'.
+SIZES = {"text": (128, BATCH, 0.5), "defaults": (400, 512, 0.005), "pi .9": (128, BATCH, 0.9)}
 # How a training can be read.
 READ = {
     "mechanism": ("mcar", "mnar"),
     "layers": (1, 2),
     "terms": ("paper", "program"),
     "start": ("uniform", "program"),
+    "sizes": tuple(SIZES),
 }
-WEIGHTS = ("with p(m)", "without p(m)", "program's")
+# What is run where nothing else is asked for.
+USUAL = {"mechanism": ("mcar",), "sizes": ("text",)}
+WEIGHTS = ("with p(m)", "without p(m)", "program's", "over q(r)", "text's")
 # Draws and sets that are decoded in one go.
 AT_ONCE = 1_000_000
 
 
-def program_elbo(answer: Answer, *, weight_observed: Tensor | float, beta: float) -> Tensor:
-    """The program's objective, a row: what it averages rather than adds up weighs 1 / BATCH."""
+def program_elbo(
+    answer: Answer, *, weight_observed: Tensor | float, beta: float, n_batch: int = BATCH
+) -> Tensor:
+    """The program's objective, a row: what it averages rather than adds up weighs 1 / n_batch."""
     q_r = answer.log_q_r.exp()
     per_set = answer.log_p_x_obs * weight_observed + answer.log_p_m
     if answer.auxiliary is not None:
-        per_set = per_set + answer.auxiliary / BATCH
+        per_set = per_set + answer.auxiliary / n_batch
     kl_r = (q_r * (answer.log_q_r - answer.log_p_r)).sum(-1)
-    return (q_r * (per_set.mean(2) - beta * answer.kl_z)).sum(-1) - beta * kl_r / BATCH
+    return (q_r * (per_set.mean(2) - beta * answer.kl_z)).sum(-1) - beta * kl_r / n_batch
 
 
 @contextmanager
-def training(terms: str, start: str) -> Iterator[None]:
+def training(terms: str, start: str, n_batch: int = BATCH) -> Iterator[None]:
     """Train on the paper's objective or the program's, from uniform weights or Xavier's."""
     made = Linear.__init__
 
@@ -94,7 +107,8 @@ def training(terms: str, start: str) -> Iterator[None]:
             if self.bias is not None:
                 self.bias.zero_()
 
-    latent.elbo = program_elbo if terms == "program" else elbo
+    of_program = functools.partial(program_elbo, n_batch=n_batch)
+    latent.elbo = of_program if terms == "program" else elbo
     Linear.__init__ = xavier if start == "program" else made
     try:
         yield
@@ -116,8 +130,8 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
     # rules of this script alone
     if weights == "without p(m)":
         setattr(model, "_mask_of_z", no_mask)  # noqa: B010
-    elif weights == "program's":
-        setattr(imputer, "_expected", lambda x, m: program_expected(imputer, x, m))  # noqa: B010
+    elif weights != "with p(m)":
+        setattr(imputer, "_expected", lambda x, m: expected_by(imputer, x, m, weights))  # noqa: B010
     try:
         yield
     finally:
@@ -126,8 +140,8 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
         imputer.__dict__.pop("_expected", None)
 
 
-def program_expected(imputer: PSMVAEImputer, x: Tensor, m: Tensor) -> Tensor:
-    """E[statistics(x)] by the program's weights, ``(row, statistic)``."""
+def expected_by(imputer: PSMVAEImputer, x: Tensor, m: Tensor, weights: str) -> Tensor:
+    """E[statistics(x)] by weights of this script's own, ``(row, statistic)``."""
     model, n_draws = imputer.model_, imputer.n_draws
     noise = Noise(imputer.random_state, x.device)
     n_rows = max(1, AT_ONCE // (n_draws * model.settings.n_sets))
@@ -135,11 +149,42 @@ def program_expected(imputer: PSMVAEImputer, x: Tensor, m: Tensor) -> Tensor:
     for rows_x, rows_m in zip(x.split(n_rows), m.split(n_rows), strict=True):
         batch = Batch.of(rows_x[None], rows_m[None])
         shape = (1, len(rows_x), n_draws, model.settings.n_sets, model.settings.n_latent)
+        if weights == "text's":
+            found.append(_by_the_text(model, batch, shape, noise))
+            continue
         answer = model.answer(batch, noise.normal(*shape))
-        w = torch.softmax(answer.log_p_x_obs.sum(-1), -1)
-        expected = answer.p_x.expected()
-        found.append(torch.einsum("nrl,nrs,nrlsk->nrk", w, answer.log_q_r.exp(), expected)[0])
+        if weights == "program's":
+            of_draw = torch.softmax(answer.log_p_x_obs.sum(-1), -1)
+            w = of_draw[..., None] * answer.log_q_r.exp()[:, :, None]
+        else:
+            log_w = answer.log_p_x_obs + answer.log_p_z - answer.log_q_z
+            log_w = log_w + (answer.log_p_r - answer.log_q_r)[:, :, None]
+            w = torch.softmax(log_w.flatten(2), -1).reshape(log_w.shape)
+        found.append(torch.einsum("nrls,nrlsk->nrk", w, answer.p_x.expected())[0])
     return torch.cat(found)
+
+
+def _by_the_text(model: Any, batch: Batch, shape: tuple[int, ...], noise: Noise) -> Tensor:
+    """The text's estimator: Σ_r p(x_mis|z,r) p(z|r) p(r) / (q(z|r,·) q(r|·)) of each draw."""
+    encoding = model.encode(batch)
+    q_z, log_q_r = encoding.q_z, encoding.log_q_r
+    below = log_q_r.exp().cumsum(-1)[:, :, None] < noise.uniform(*shape[:3], 1)
+    of_set = below.sum(-1).clamp(max=shape[3] - 1)[..., None, None]
+
+    def chosen(values: Tensor) -> Tensor:
+        """Those of the set that each draw is of."""
+        whole = values.expand(*shape[:4], values.shape[-1])
+        return whole.gather(3, of_set.expand(*shape[:3], 1, values.shape[-1]))
+
+    z = chosen(q_z.mean) + chosen(q_z.log_s).exp() * noise.normal(*shape[:3], 1, shape[4])
+    p_x = model.heads(z.expand(shape))[1]
+    x_mis = chosen(p_x.sample(noise.uniform(*shape[:3], 1, batch.m.shape[-1])))
+    log_w = (p_x.log_prob(x_mis) * (1 - batch.m)[:, :, None, None]).sum(-1)
+    epsilon = (z - q_z.mean) * torch.exp(-q_z.log_s)
+    log_w = log_w + model.p_z.log_prob(z) - q_z.log_prob_at(epsilon)
+    log_w = log_w + (model.p_r() - log_q_r)[:, :, None]
+    w = torch.softmax(torch.logsumexp(log_w, -1), -1)
+    return torch.einsum("nrl,nrlk->nrk", w, chosen(p_x.expected()).squeeze(3))[0]
 
 
 def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
@@ -148,10 +193,13 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
     what = (key["table"], key["mechanism"], RATE)
     cells = [Cell(*what, seed, "psmvae-b", masks="paper") for seed in seeds]
     problems = [make_problem(cell, None) for cell in cells]
+    width, n_batch, pi = SIZES[key["sizes"]]
     imputers = [
         PSMVAEImputer.paper(
             "b",
-            network=dataclasses.replace(Network.paper(), depth=key["layers"]),
+            network=dataclasses.replace(Network.paper(), width=width, depth=key["layers"]),
+            batch_size=n_batch,
+            pi=pi,
             kinds=dict.fromkeys(problem.columns, "real"),
             max_epochs=options["epochs"],
             device=options["device"],
@@ -159,7 +207,7 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
         )
         for seed, problem in enumerate(problems)
     ]
-    with training(key["terms"], key["start"]):
+    with training(key["terms"], key["start"], n_batch):
         fitted = fit_together(imputers, [problem.incomplete for problem in problems])
     rules = [(f"K = 1, {head}", 1, head, "with p(m)") for head in ("x_obs", "x_mis")]
     for head, weights in itertools.product(("x_obs", "x_mis"), WEIGHTS):
@@ -187,8 +235,8 @@ def markdown(records: Sequence[Record]) -> str:
     for table, mechanism in sorted({(one["table"], one["mechanism"]) for one in records}):
         of_both = {"table": table, "mechanism": mechanism}.items()
         found = [record["errors"] for record in records if of_both <= record.items()]
-        for name in found[0]:
-            means = [float(np.mean(errors[name])) for errors in found]
+        for name in dict.fromkeys(itertools.chain(*found)):
+            means = [float(np.mean(errors[name])) for errors in found if name in errors]
             method = "psmvae-b" if name.startswith("K = 1,") else "psmvae-b-10000"
             figure = paper(f"rmse{round(100 * RATE)}")[PaperKey(table, mechanism, RATE, method)]
             lines.append(
@@ -204,7 +252,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["breast", "spam"])
     for name, choices in READ.items():
         kind = type(choices[0])
-        usual = choices[:1] if name == "mechanism" else choices
+        usual = USUAL.get(name, choices)
         parser.add_argument(f"--{name}", nargs="+", type=kind, default=usual, choices=choices)
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=10_000)
