@@ -10,3 +10,15 @@ def make(request):
     if request.param == "pyarrow":
         return library.table
     return library.DataFrame
+
+
+@pytest.fixture
+def csv(tmp_path):
+    """Write text (or bytes) to a file and give its path."""
+
+    def write(content, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write
