@@ -12,14 +12,14 @@ each rule:
   program has them;
 - *sizes*: 128 units, batches of 200 and π' = .5, the text's; 400 units, batches of 512 and
   π' = .005, what a version of the program has where nothing is said; or the text's with π' = .9,
-  which its script of tables lets in beside .5;
+  which a line of its script of tables names beside .5;
 - *head*: imputations from p(x_mis|z,r), the model and ``.paper("b")``, or p(x_obs|z,r), which
   the text names once and the program has;
 - *weights*: with p(m|z,r), Bayes' rule; without; the program's, where a draw is one z for each
   set, its weight the product of all sets' p(x_obs|z,r) with nothing of p(z|r) / q(z|r,·), and sets
   count as q(r|x_obs,m) says; over q(r), Bayes' rule without p(m|z,r) and then divided by
-  q(r|x_obs,m), although sets are added up, which a part of the program that is switched off has;
-  or the text's formula, z from q(z|x_obs,m), a draw of x_mis, and no p(x_obs|z,r).
+  q(r|x_obs,m), although sets are added up, as versions of the program do in other forms; or the
+  text's formula, z from q(z|x_obs,m), a draw of x_mis, and no p(x_obs|z,r).
 
 Errors are in ranges of the columns. Run with
 
