@@ -210,7 +210,7 @@ def test_agreement_counts_means_and_names_orders():
         for cell in cells
     ]
     mcar, mnar = agreement(pivot(records, cells), printed)
-    assert mcar == "MCAR: 45 of 45 means agree with the paper's; 0 are lower, 0 higher."
+    assert mcar == "MCAR: 45 of 45 means agree with the paper's; 0 lower, 0 higher."
     assert "adult 1.00, letter 1.00, wine 1.00." in mnar
     assert agreement(pivot([], cells), printed) == [
         "There are no complete means to compare with the paper's yet."

@@ -28,6 +28,8 @@ __all__ = ["draw", "has_figure"]
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 # Beside the colour, so that a print in grey is readable too.
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
+# A line that lies on another lets it be seen.
+_STYLES = ("-", "--", "-.")
 _MISSING_PIXEL = (0.84, 0.15, 0.16)
 
 _AXES = {
@@ -165,8 +167,10 @@ def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
         ncols=min(3, len(order)),
         frameon=False,
     )
-    datasets = ", ".join(dict.fromkeys(cell.dataset for cell in good))
-    figure.suptitle(f"{experiment.title} ({datasets})", fontsize=12)
+    told = list(dict.fromkeys(cell.dataset for cell in good))
+    if len(experiment.methods) == 1:
+        told += [label_of(method) for method in experiment.methods]
+    figure.suptitle(f"{experiment.title} ({', '.join(told)})", fontsize=12)
     return figure
 
 
@@ -227,8 +231,7 @@ def _panel(
         colour, mark = _COLOURS[number % len(_COLOURS)], _MARKS[number % len(_MARKS)]
         # a mark a place, but few on a long curve
         every = max(1, len(line.x) // 8)
-        # once round the colours, the line is dashed
-        style = "-" if number < len(_COLOURS) else "--"
+        style = _STYLES[number % len(_STYLES)]
         axes.plot(
             line.x, line.mean, style, color=colour, marker=mark, markevery=every, ms=5, label=name
         )

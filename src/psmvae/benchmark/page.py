@@ -12,7 +12,7 @@ from psmvae.benchmark.figures import draw, has_figure
 from psmvae.benchmark.grid import METRICS, Grid, key_of, label_of, pivot
 from psmvae.benchmark.measure import CURVE_DRAWS
 from psmvae.benchmark.paper import paper
-from psmvae.benchmark.remarks import MISPRINTS, READINGS, WHY
+from psmvae.benchmark.remarks import FIGURES, MISPRINTS, READINGS, WHY
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
 from psmvae.benchmark.tables import asked, parts, show
 from psmvae.table.paths import atomic_path
@@ -50,8 +50,8 @@ are compared within a seed, and ± says little about which is better. The best m
 in bold; – is a cell that has not been run."""
 
 _RANGES = (
-    "A mean agrees if it is within 3 % of the paper's for mean, MICE and MissForest, within 5 % or "
-    "better for PSMVAE(b), and within 10 % for the others; an accuracy if it is within 5 points."
+    "A mean agrees if it is within 3 % of the paper's for mean, MICE and MissForest, within 5 % "
+    "for PSMVAE(b), and within 10 % for the others; an accuracy if it is within 5 points."
 )
 
 _SCORES = (
@@ -322,8 +322,7 @@ def _draws(records: Sequence[Record], twelve: Grid) -> str:
 def _times(records: Sequence[Record], twelve: Grid) -> str:
     head = (
         "## Time\n\nSeconds a table. What was trained together on a GPU is shared out between the "
-        "tables; K = 1 and K = 10,000 are read off one training where they were run together. "
-        "Which devices were used is said at the top."
+        "tables; K = 1 and K = 10,000 are read off one training where they were run together."
     )
     keys = [key_of(cell) for name in TABLES for cell in asked(EXPERIMENTS[name], records)]
     table = _means(records, twelve, ("fit", "impute"), ("fit, s", "impute, s"))
@@ -380,12 +379,17 @@ def _figure_section(name: str, grid: Grid, text: str) -> str:
         return f"{_heading(name)}\n\n{text}"
     images = EXPERIMENTS[name].measure == "inpaint"
     caption = (
-        "Missing pixels red above, filled in below."
+        "Missing pixels red above, filled in below; what lies outside of the pixels' range is "
+        "drawn at its end."
         if images
         else "Lines are means over seeds, bands reach from the lowest to the highest seed; a point "
         "of fewer seeds than others is left out."
     )
     if EXPERIMENTS[name].measure == "curve":
-        caption += f" While training, K is {CURVE_DRAWS:,} at most."
+        caption += (
+            f" K is {CURVE_DRAWS:,} at most, on the way and at the end, which the table is of, "
+            "also where a row is named by more."
+        )
     tables = [show(part, title).write("md") for title, part in parts(grid, "")]
-    return "\n\n".join([_heading(name), text, caption, *tables])
+    told = [FIGURES[name]] if name in FIGURES else []
+    return "\n\n".join([_heading(name), text, caption, *tables, *told])

@@ -1,12 +1,12 @@
 """The masks, the split and the score behind the paper's printed figures.
 
-With these, mean imputation and MICE give what the paper printed, to the digit on all data sets but
-credit: its program drew masks and splits by NumPy's older generator, seeded with 0 to 4. It scored
-against the complete table standardised by its *own* mean and deviation and restored by those of its
-observed cells. Where cells go missing at random the two are the same; where they go missing by
-their own value, the bias that the holes cause is taken out of the truth, and the score is not an
-error any more. Here it serves to check that a method is the paper's; every other figure is scored
-against the truth.
+With these, mean imputation and MICE give what the paper printed, to the digit (its are cut off, not
+rounded) on all data sets but credit: its program drew masks and splits by NumPy's older generator,
+seeded with 0 to 4. It scored against the complete table standardised by its *own* mean and
+deviation and restored by those of its observed cells. Where cells go missing at random the two are
+the same; where they go missing by their own value, the bias that the holes cause is taken out of
+the truth, and the score is not an error any more. Here it serves to check that a method is the
+paper's; every other figure is scored against the truth.
 """
 
 from __future__ import annotations

@@ -125,22 +125,26 @@ def table_time(records: Sequence[Record], keys: Iterable[str]) -> str:
     on_gpu = [record for record in records if record["key"] in wanted and is_gpu(record)]
     if not on_gpu:
         return ""
-    return (
+    told = (
         f"{len(on_gpu):,} cells of both tables were run on a GPU. By the clock it was at work on "
         f"at least one of them for {at_work(on_gpu):,.0f} s, cells of other experiments beside "
         "them included."
     )
+    others = [record for record in records if record["key"] in wanted and not is_gpu(record)]
+    rows = dict.fromkeys(label_of(record["cell"]["method"]) for record in others)
+    return told + (f" On a CPU: cells of {', '.join(sorted(rows))}." if rows else "")
 
 
 def _seconds(records: Iterable[Record]) -> float:
     """What all took; a training that serves several cells, K = 1 and K = 10,000, counts once."""
-    fits: dict[str, float] = {}
+    fits: set[tuple[str, float]] = set()
     total = 0.0
     for record in records:
         seconds = record.get("seconds") or {}
         total += float(seconds.get("impute") or 0.0)
-        fits[_training(record["cell"])] = float(seconds.get("fit") or 0.0)
-    return total + sum(fits.values())
+        # cells that were trained on their own took another time
+        fits.add((_training(record["cell"]), float(seconds.get("fit") or 0.0)))
+    return total + sum(seconds for _, seconds in fits)
 
 
 def _training(cell: Mapping[str, Any]) -> str:
@@ -182,7 +186,7 @@ def _counted(what: str, judged: Sequence[Verdict]) -> str:
     said = [verdict.verdict for verdict in judged]
     return (
         f"{what}: {said.count('agrees')} of {len(said)} means agree with the paper's; "
-        f"{said.count('lower')} are lower, {said.count('higher')} higher."
+        f"{said.count('lower')} lower, {said.count('higher')} higher."
     )
 
 
