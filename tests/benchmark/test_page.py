@@ -14,7 +14,14 @@ from psmvae.benchmark.grid import METRICS, Column, Row, pivot
 from psmvae.benchmark.page import write_page
 from psmvae.benchmark.paper import paper
 from psmvae.benchmark.remarks import CHANGES, WHY
-from psmvae.benchmark.summary import agreement, made_with, mnar_sheet, mnar_wins, places
+from psmvae.benchmark.summary import (
+    agreement,
+    made_with,
+    mnar_sheet,
+    mnar_wins,
+    places,
+    table_time,
+)
 
 pytest.importorskip("matplotlib")
 
@@ -146,6 +153,22 @@ def test_records_of_unknown_make_are_counted():
     told = " ".join(made_with([bare]))
     assert "1 records, 0 of them failures." in told
     assert "unknown: 1 cells" in told
+
+
+def test_a_training_counts_once_however_many_cells_it_serves():
+    one, many = (Cell("wine", "mcar", 0.2, 0, f"psmvae-b{end}") for end in ("", "-10000"))
+    together = [record(one, rmse=0.1), record(many, rmse=0.1)]
+    assert "NVIDIA H200: 2 cells, 3 s." in made_with(together)
+    apart = [together[0], together[1] | {"seconds": {"fit": 4.0, "impute": 0.5}}]
+    assert "NVIDIA H200: 2 cells, 7 s." in made_with(apart)
+
+
+def test_which_rows_ran_on_a_cpu_is_told_beside_the_time():
+    made = records_of("rmse20", keep=lambda c: c.method in ("psmvae", "mice", "mean"))
+    keys = [one["key"] for one in made]
+    assert table_time(made, keys).endswith("On a CPU: cells of MICE, mean.")
+    on_gpu = [one for one in made if one["cell"]["method"] == "psmvae"]
+    assert "CPU" not in table_time(on_gpu, keys)
 
 
 def test_records_from_before_a_parameter_are_told_where_they_are_shown(tmp_path):
