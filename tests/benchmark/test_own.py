@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psmvae.benchmark import METHODS, Experiment, Method, run
+from psmvae.benchmark import METHODS, Cell, Experiment, Method, run
+from psmvae.benchmark.protocol import make_problem
 from psmvae.benchmark.stacks import Job, run_job
 
 SMALL = Experiment(
@@ -122,10 +123,9 @@ def test_what_goes_wrong_in_a_method_is_written_down(tmp_path, add, imputer, tol
 
 
 def test_a_method_without_epochs_has_no_curve(tmp_path):
-    (record,) = go(tmp_path, replace(SMALL, measure="curve"))
-    assert record["error"] == (
-        'ValueError: measure "curve" needs a method with epochs, and mean has none'
-    )
+    with pytest.raises(ValueError, match="needs a method with epochs, and mean has none"):
+        go(tmp_path / "out", replace(SMALL, measure="curve"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_curve_of_nothing_missing_is_written(tmp_path):
@@ -177,3 +177,12 @@ def test_a_table_that_fits_no_experiment_is_refused_at_once(tmp_path, columns, t
     with pytest.raises(ValueError, match=told):
         go(tmp_path / "out", datasets=[os.fspath(path)])
     assert not (tmp_path / "out").exists()
+
+
+def test_a_table_that_was_drawn_from_the_same_seed_loses_cells_at_random(tmp_path):
+    values = np.random.default_rng(0).random((2000, 1))
+    path = tmp_path / "drawn.csv"
+    pd.DataFrame(values, columns=["a"]).to_csv(path, index=False)
+    problem = make_problem(Cell(os.fspath(path), "mcar", 0.3, 0, "mean"))
+    gone = ~problem.m[:, 0]
+    assert problem.truth[gone].mean() == pytest.approx(problem.truth[~gone].mean(), abs=0.05)

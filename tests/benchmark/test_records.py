@@ -79,6 +79,8 @@ def test_no_records_names_the_folder(tmp_path):
         ("[1]", "line 2: expected a record with a key"),
         ('{"key": "b", "metrics": null}', "line 2: metrics must be an object"),
         ('{"key": "b", "cell": 7}', "line 2: cell must be an object"),
+        ('{"key": "b", "error": 5}', "line 2: error must be a text or null"),
+        ("[" * 100_000, "line 2: not JSON"),
     ],
 )
 def test_a_line_that_is_no_record_is_named(tmp_path, line, message):
@@ -121,3 +123,11 @@ def test_several_processes_can_write(tmp_path):
     assert [process.wait() for process in both] == [0, 0]
     keys = {one["key"] for one in load_records(tmp_path)}
     assert keys == {f"{name}{k}" for name in "ab" for k in range(40)}
+
+
+@pytest.mark.parametrize("text", ["my own notes", "a\nb", "[1, 2"])
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text):
+    (tmp_path / FILE).write_text(text)
+    with pytest.raises(RecordError, match="its last line is no record"):
+        Writer(tmp_path)
+    assert (tmp_path / FILE).read_text() == text

@@ -245,7 +245,7 @@ def test_text_has_a_star_and_digits_below_each_other():
 
 def test_tex_escapes_what_is_special():
     text = ODD.write("tex")
-    assert r"\caption{50 \% \& more\_ A note.}" in text
+    assert r"\caption{50 \% \& more\_. A note.}" in text
     assert r"a|b & \textbf{.5 $\pm$ .1} \\" in text
     assert r"c & -- \\" in text
     odd = Sheet("", ["p < .001"], [["x^2 ~ y"]]).write("tex")

@@ -5,12 +5,13 @@ import gzip
 import io
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from benchmark.made_records import made_up, record
-from psmvae.benchmark import EXPERIMENTS, METHODS
+from psmvae.benchmark import EXPERIMENTS, METHODS, load_records
 from psmvae.benchmark.records import FILE
 
 PART = ["--quick", "--methods", "mean,mice"]
@@ -290,3 +291,32 @@ def test_nothing_slow_is_loaded_for_the_help(python):
     code += "slow = ('torch', 'sklearn', 'matplotlib', 'pandas', 'psmvae.benchmark')\n"
     code += "print([name for name in slow if name in sys.modules])"
     assert python(code).splitlines()[-1] == "[]"
+
+
+def test_a_small_run_on_a_file_is_shown_from_its_records_alone(psmvae, tmp_path):
+    table, out = tmp_path / "mine.csv", tmp_path / "out"
+    rows = [",".join(str((k * (j + 3)) % 17) for j in range(4)) for k in range(120)]
+    table.write_text("\n".join(["a,b,c,d", *rows]))
+    part = ["--quick", "--datasets", table, "--methods", "mean,mice"]
+    result = psmvae("benchmark", "run", "rmse20", *part, *ONE, "--out", out)
+    assert result.code == 0, result.err
+    show = ["benchmark", "show", "rmse20", *part, "--from", out]
+    before = psmvae(*show)
+    assert before.code == 0, before.err
+    assert before.out.count("±") >= 4
+    # cells of another size that failed are not taken for it
+    cells = [replace(c, dataset=str(table)) for c in EXPERIMENTS["rmse20"].quick().cells()[:4]]
+    write(out, [*load_records(out), *(record(cell, error="ValueError: no") for cell in cells)])
+    table.write_text("a\n1\n")
+    assert psmvae(*show).out == before.out
+    table.unlink()
+    assert psmvae(*show).out == before.out
+
+
+def test_a_path_with_a_comma_is_one_data_set(psmvae, tmp_path):
+    table, out = tmp_path / "mine, and others.csv", tmp_path / "out"
+    table.write_text("a,b\n" + "".join(f"{k % 7},{k * k % 11}\n" for k in range(40)))
+    part = ["--datasets", table, "--methods", "mean", "--seeds", "0"]
+    result = psmvae("benchmark", "run", "rmse20", *part, *ONE, "--out", out)
+    assert result.code == 0, result.err
+    assert {one["cell"]["dataset"] for one in load_records(out)} == {str(table)}

@@ -11,6 +11,7 @@ import pytest
 
 from psmvae.cli.simulate import Mechanism, Tail
 from psmvae.simulate import MECHANISMS, mcar, mnar_self, quantile_cut
+from psmvae.simulate.table import generator
 from psmvae.table.io import read_table
 
 HALF = ["--mechanism", "mcar", "--rate", "0.5"]
@@ -46,7 +47,7 @@ def test_cells_that_stay_are_written_as_they_were(fresh, study, tmp_path):
     result = fresh("simulate", study, "-o", output, *HALF, "--mask", mask, "--seed", 3)
     assert result.code == 0, result.err
     assert result.out == ""
-    expected = mcar(np.zeros((2000, 4)), 0.5, np.random.default_rng(3)).m
+    expected = mcar(np.zeros((2000, 4)), 0.5, generator(3)).m
     holes, before, masks = rows(output), rows(study), rows(mask)
     assert list(holes[0]) == list(before[0])
     assert list(masks[0]) == [*before[0], "set"]
@@ -70,9 +71,7 @@ def test_self_masking_of_one_column_by_the_readme(psmvae, study, tmp_path):
     result = psmvae("simulate", study, "-o", output, *options, "--mask", mask)
     assert result.code == 0, result.err
     table = read_table(study)
-    expected = mnar_self(
-        table.select(["income"]), 0.2, np.random.default_rng(0), columns=["income"], slope=-3
-    )
+    expected = mnar_self(table.select(["income"]), 0.2, generator(0), columns=["income"], slope=-3)
     masks = rows(mask)
     assert [row["income"] == "1" for row in masks] == expected.m[:, 0].tolist()
     assert [int(row["set"]) for row in masks] == expected.sets.tolist()
@@ -232,3 +231,24 @@ def test_the_help_loads_neither_torch_nor_arrow(python):
         "print([n for n in ('torch', 'sklearn', 'pyarrow') if n in sys.modules])"
     )
     assert python(code).strip() == "[]"
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_table_that_was_drawn_from_the_same_seed_loses_cells_at_random(psmvae, tmp_path, seed):
+    """Its holes would else be where its own numbers were low."""
+    values = np.random.default_rng(seed).random(4000)
+    table, output = tmp_path / "drawn.csv", tmp_path / "holes.csv"
+    table.write_text("x,y\n" + "".join(f"{v},1\n" for v in values))
+    options = ["--mechanism", "mcar", "--rate", 0.3, "--columns", "x", "--seed", seed]
+    assert psmvae("simulate", table, "-o", output, *options).code == 0
+    gone = np.array([row["x"] == "" for row in rows(output)])
+    assert gone.mean() == pytest.approx(0.3, abs=0.03)
+    assert values[gone].mean() == pytest.approx(values[~gone].mean(), abs=0.04)
+
+
+def test_a_table_without_rows_is_named(refused, tmp_path):
+    table = tmp_path / "empty.csv"
+    table.write_text("a,b\n")
+    told = refused(2, "simulate", table, "-o", tmp_path / "holes.csv", *HALF)
+    assert "empty.csv: the table has no rows" in told
+    assert not (tmp_path / "holes.csv").exists()

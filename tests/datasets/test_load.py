@@ -105,14 +105,20 @@ class TestFolder:
 
     @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
     def test_a_file_in_the_folder_is_read_with_its_gaps(self, monkeypatch, tmp_path, ending):
-        entry = replace(CATALOGUE["wine"], n_rows=3)
+        entry = replace(CATALOGUE["wine"], n_rows=3, n_missing=1)
         table = pd.DataFrame(np.arange(39.0).reshape(3, 13), columns=entry.columns)
         table.iloc[1, 2] = np.nan
-        table.to_csv(tmp_path / f"wine.{ending}", index=False)
+        path = tmp_path / f"wine.{ending}"
+        table.to_csv(path, index=False)
         data = load_entry(entry, tmp_path)
         pd.testing.assert_frame_equal(data.X, table)
         assert data.y is None
         assert data.kinds["quality"] == "ordinal"
+        for value, told in ((np.nan, "expected 1 missing cells, found 2"), (np.inf, "infinity")):
+            table.iloc[2, 12] = value
+            table.to_csv(path, index=False)
+            with pytest.raises(ValueError, match=told):
+                load_entry(entry, tmp_path)
 
     def test_a_missing_file_says_how_to_get_it(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="download=True") as caught:

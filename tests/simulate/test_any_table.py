@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from psmvae.simulate import MECHANISMS
+from psmvae.simulate import MECHANISMS, quantile_cut
 from psmvae.simulate.table import Numbers
 
 OPTIONS = {"label": {"label": "site"}, "blocks": {"n_blocks": 2}, "mar": {"given": ["site"]}}
@@ -124,3 +124,28 @@ def test_a_named_column_with_nothing_to_lose_is_refused(name):
     options = {k: {"given": [2], "label": 2}.get(k, v) for k, v in OPTIONS.get(name, {}).items()}
     with pytest.raises(ValueError, match="has no observed cell"):
         MECHANISMS[name](table, 0.3, np.random.default_rng(0), columns=[1], **options)
+
+
+@pytest.mark.parametrize("start", [2**62, -(2**63), 2**63])
+@pytest.mark.parametrize("how", ["array", "frame", "frame with gaps"])
+def test_whole_numbers_that_no_float_tells_apart_keep_their_order(start, how):
+    pd = pytest.importorskip("pandas")
+    dtype = np.uint64 if start >= 2**63 else np.int64
+    values = np.array([start + k for k in range(1000)], dtype=dtype)
+    table = values[:, None]
+    if how != "array":
+        name = "UInt64" if start >= 2**63 else "Int64"
+        column = pd.Series(pd.array(values, dtype=name))
+        if how == "frame with gaps":
+            column[:100] = pd.NA
+        table = pd.DataFrame({"a": column})
+    simulated = quantile_cut(table, 0.2, np.random.default_rng(0))
+    n_there = 900 if how == "frame with gaps" else 1000
+    gone = ~simulated.m[1000 - n_there :, 0]
+    np.testing.assert_array_equal(np.flatnonzero(gone), np.arange(n_there)[-n_there // 5 :])
+
+
+def test_one_named_column_is_too_few_for_two():
+    table = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.raises(ValueError, match="needs 2 columns to choose from, and there are 1"):
+        MECHANISMS["mnar-two"](table, 0.2, np.random.default_rng(0), columns=[0])

@@ -79,8 +79,8 @@ class Cell:
             raise ValueError(f"masks must be one of {', '.join(MASKS)}, got {self.masks!r}")
         if not _is(Real, self.rate) or not 0.0 <= self.rate <= 1.0:
             raise ValueError(f"rate must be a number between 0 and 1, got {self.rate!r}")
-        if not _is(Integral, self.seed) or self.seed < 0:
-            raise ValueError(f"seed must be a whole number from 0, got {self.seed!r}")
+        if not _is(Integral, self.seed) or not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be a whole number from 0 to 2**32 - 1, got {self.seed!r}")
         for name in ("n_rows", "n_columns", "epochs"):
             count = getattr(self, name)
             if count is not None and (not _is(Integral, count) or count < 1):

@@ -83,6 +83,8 @@ METRICS = {
     )
 }
 
+# Mechanisms that a table names in another way than a user types.
+_NAMES = {"mcar": "MCAR", "mar": "MAR", "mnar-mcar": "MNAR+MCAR"}
 _OF_MEASURE = {"sets": "set_accuracy", "multiple": "accuracy"}
 
 
@@ -106,7 +108,7 @@ class Column(NamedTuple):
         return (
             # of a file its name without the folder
             Path(self.dataset).name,
-            self.mechanism.upper().replace("-", "+"),
+            _NAMES.get(self.mechanism, self.mechanism.replace("-", " ", 1).replace("mnar", "MNAR")),
             f"{100 * self.rate:g} %",
             "" if self.n_rows is None else f"{self.n_rows:,} rows",
             "" if self.n_columns is None else f"{self.n_columns} columns",
@@ -385,6 +387,10 @@ def value_of(record: Record, metric: str) -> float | None:
     value = record.get("metrics", {}).get(metric, record.get("seconds", {}).get(metric))
     if isinstance(value, list):
         value = value[-1] if value else None
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -88,9 +88,16 @@ class Maker:
     model: str | None = None
     plain: bool = False
 
+    def knows(self, parameter: str) -> bool:
+        """Whether the imputer has a parameter of this name."""
+        return parameter in self._class().__dataclass_fields__
+
+    def _class(self) -> Any:
+        return getattr(import_module("psmvae.imputers"), self.imputer)
+
     def __call__(self, seed: int, device: str, **overrides: Any) -> Any:
         """Return the unfitted imputer."""
-        cls = getattr(import_module("psmvae.imputers"), self.imputer)
+        cls = self._class()
         make = cls if self.plain else cls.paper
         told = dict(self.parameters) | {"random_state": seed} | overrides
         if "device" in cls.__dataclass_fields__:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psmvae.benchmark.printed import printed_mask, printed_order
+from psmvae.datasets.catalogue import CATALOGUE
 from psmvae.simulate import MECHANISMS, mnar_column
-from psmvae.simulate.table import Numbers
+from psmvae.simulate.table import Numbers, generator
 from psmvae.table.errors import UnsupportedColumnError
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def _problem(
     mechanism, rate, printed = how
     if mechanism not in MECHANISMS:
         raise ValueError(f"unknown mechanism {mechanism!r}; known are {', '.join(MECHANISMS)}")
-    whole, y = _numbers(dataset, home)
+    whole, y = numbers_of(dataset, home)
     rows, columns = part(whole.x, seed, *shape)
     x = whole.x[np.ix_(rows, columns)]
     # other seeds draw other columns; by one name they can be trained in one program
@@ -148,7 +149,8 @@ def _problem(
         m, sets = printed_mask(x, mechanism, rate, seed)
         order = printed_order(len(x), seed)
     else:
-        rng = np.random.default_rng(seed)
+        # the masks of the tables of the catalogue stay what they were
+        rng = np.random.default_rng(seed) if dataset in CATALOGUE else generator(seed)
         simulated = MECHANISMS[mechanism](x, rate, rng)
         m, sets = simulated.m, simulated.sets
         order = rng.permutation(len(x))
@@ -173,8 +175,15 @@ def _problem(
 
 
 @lru_cache(maxsize=8)
-def _numbers(dataset: str, home: str | None) -> tuple[Numbers, NDArray[Any] | None]:
-    """A data set as numbers, and its target."""
+def numbers_of(dataset: str, home: str | None) -> tuple[Numbers, NDArray[Any] | None]:
+    """Read a data set as numbers, and its target.
+
+    Examples
+    --------
+    >>> numbers, target = numbers_of("breast", None)
+    >>> numbers.x.shape, target.shape
+    ((569, 30), (569,))
+    """
     from psmvae.datasets import load
 
     data = load(dataset, home)
@@ -200,13 +209,14 @@ def check_data(datasets: Iterable[str], data_home: str | os.PathLike[str] | None
     """
     # a file may have changed since it was read
     _problem.cache_clear()
-    _numbers.cache_clear()
+    numbers_of.cache_clear()
     home = None if data_home is None else os.fspath(data_home)
     for dataset in datasets:
         try:
-            x = _numbers(dataset, home)[0].x
-        except UnsupportedColumnError as error:
-            raise ValueError(f"{dataset}: {error}") from error
+            x = numbers_of(dataset, home)[0].x
+        except (ValueError, UnsupportedColumnError) as error:
+            told = str(error)
+            raise ValueError(told if dataset in told else f"{dataset}: {told}") from error
         if len(x) < FEWEST_ROWS:
             raise ValueError(f"{dataset}: expected at least {FEWEST_ROWS} rows, got {len(x)}")
         if np.isinf(x).any():

@@ -111,6 +111,8 @@ class Writer:
     ------
     OSError
         If the folder cannot be made or written to.
+    RecordError
+        If the file ends in what is no record, nor the beginning of one.
 
     Examples
     --------
@@ -177,24 +179,34 @@ def _read(path: Path) -> list[Record]:
 def _parse(path: Path, number: int, line: bytes) -> Record:
     try:
         record = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path}, line {number}: not JSON: {error}") from error
     if not isinstance(record, dict) or not isinstance(record.get("key"), str):
         raise RecordError(f"{path}, line {number}: expected a record with a key")
     for name in ("cell", "metrics", "seconds"):
         if not isinstance(record.get(name, {}), dict):
             raise RecordError(f"{path}, line {number}: {name} must be an object")
+    if not isinstance(record.get("error"), str | None):
+        raise RecordError(f"{path}, line {number}: error must be a text or null")
     return record
 
 
 def _repair(path: Path) -> None:
-    """Cut off a last line that was cut short, and end one that lacks only its newline."""
+    """Cut off a last line that was cut short, and end one that lacks only its newline.
+
+    Raises
+    ------
+    RecordError
+        If the last line is no part of a record.
+    """
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     if _is_whole(data[whole:]):
         with path.open("ab") as file:
             file.write(b"\n")
     elif whole < len(data):
+        if not data[whole:].startswith(b"{"):
+            raise RecordError(f"{path}: its last line is no record; expected a file of records")
         os.truncate(path, whole)
 
 
@@ -202,7 +214,7 @@ def _is_whole(line: bytes) -> bool:
     """Whether what follows the last newline is a record: a part of one is no JSON."""
     try:
         return isinstance(json.loads(line), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 

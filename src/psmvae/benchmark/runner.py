@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psmvae.benchmark.methods import added_methods
-from psmvae.benchmark.records import Writer, done, load_records
+from psmvae.benchmark.records import FILE, Writer, done, load_records
+from psmvae.benchmark.upfront import check_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from psmvae.benchmark.cell import Cell
     from psmvae.benchmark.experiment import Experiment
     from psmvae.benchmark.pool import Event
     from psmvae.benchmark.stacks import Job
@@ -116,7 +116,9 @@ def run(
     Raises
     ------
     ValueError
-        If a name is unknown or a number out of range.
+        If a name is unknown or a number out of range, or cells could only fail: the data have
+        fewer rows or columns than asked for, or no target that is needed, or a method lacks a
+        parameter that the experiment sets.
     FileNotFoundError
         If data are not there; the message says how to get them.
 
@@ -134,13 +136,16 @@ def run(
     workers = _cores() if workers is None else workers
     _check_count("workers", workers)
     folder = Path(out)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"out must be a folder, but {folder} is a file")
+    for part in (folder, *folder.parents):
+        if part.exists() and not part.is_dir():
+            raise ValueError(f"out must be a folder, but {part} is a file")
+    if (folder / FILE).is_dir():
+        raise ValueError(f"out must be a folder for records, but {folder / FILE} is a folder")
     cells = list(dict.fromkeys(experiment.cells()))
     home = None if data_home is None else os.fspath(data_home)
     there = done(_records(folder), failed=not retry)
     missing = [cell for cell in cells if cell.key not in there]
-    _check_data(missing, home)
+    check_cells(missing, home)
     if missing:
         from psmvae.benchmark.stacks import make_jobs
 
@@ -206,17 +211,6 @@ def _records(folder: Path) -> list[Record]:
         return load_records(folder)
     except FileNotFoundError:
         return []
-
-
-def _check_data(cells: Sequence[Cell], home: str | None) -> None:
-    """Raise now for what would fail in every cell: no data, or unfit ones, no such mechanism."""
-    from psmvae.benchmark.protocol import check_data
-    from psmvae.simulate import MECHANISMS
-
-    for mechanism in dict.fromkeys(cell.mechanism for cell in cells):
-        if mechanism not in MECHANISMS:
-            raise ValueError(f"unknown mechanism {mechanism!r}; known are {', '.join(MECHANISMS)}")
-    check_data(dict.fromkeys(cell.dataset for cell in cells), home)
 
 
 def _check_count(name: str, value: Any) -> None:

@@ -157,11 +157,12 @@ def _tex(sheet: Sheet) -> str:
         return " & ".join(cells) + r" \\"
 
     rows = [line(row, i) for i, row in enumerate(sheet.body)]
+    caption = ". ".join(text for text in (sheet.title, " ".join(sheet.notes)) if text)
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{cell(' '.join([sheet.title, *sheet.notes]))}}}",
+        rf"\caption{{{cell(caption)}}}",
         rf"\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}",
         r"\toprule",
         line(sheet.head),

@@ -115,7 +115,9 @@ def run_job(job: Job) -> Iterator[Record]:
     for cells in job.fits:
         try:
             problem = make_problem(cells[0], job.data_home)
-            ready.append((cells, problem, unfitted(cells[0], problem, job.device)))
+            with quietly():
+                imputer = unfitted(cells[0], problem, job.device)
+            ready.append((cells, problem, imputer))
         except Exception as error:  # noqa: BLE001 -- whatever went wrong is the result
             yield from _failed(job, cells, error)
     _reset_peak(job.device)

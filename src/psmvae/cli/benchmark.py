@@ -9,7 +9,7 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,7 +39,9 @@ def _names(given: list[str] | None) -> list[str] | None:
     """Names from an option that is repeated, or holds several separated by commas."""
     if given is None:
         return None
-    return [name.strip() for text in given for name in text.split(",") if name.strip()]
+    # a path may hold a comma
+    texts = [[text] if Path(text).is_file() else text.split(",") for text in given]
+    return [name.strip() for parts in texts for name in parts if name.strip()]
 
 
 def _numbers(text: str | None) -> list[int] | None:
@@ -103,8 +105,8 @@ class Part:
         ),
     ] = None
 
-    def of(self, name: str) -> Experiment:
-        """The experiment of that name, as far as it is asked for."""
+    def of(self, name: str, records: list[dict[str, Any]] | None = None) -> Experiment:
+        """The experiment of that name, as far as it is asked for, or as it was recorded."""
         from psmvae.benchmark import find_experiment
 
         try:
@@ -114,7 +116,9 @@ class Part:
             part = whole.only(seeds, datasets, _names(self.methods))
         except ValueError as error:
             raise UsageError(str(error)) from error
-        return _within_files(part) if self.quick else part
+        if not self.quick:
+            return part
+        return _within_files(part) if records is None else r.within_records(part, records)
 
 
 @benchmark.callback()
@@ -237,8 +241,8 @@ def show(
 
     psmvae benchmark show rmse20
     """
-    asked = part.of(experiment)
     records = r.records_in(folder)
+    asked = part.of(experiment, records)
     from psmvae.benchmark.figures import draw, has_figure
     from psmvae.benchmark.tables import parts
     from psmvae.benchmark.tables import show as sheet_of
@@ -295,8 +299,9 @@ def compare(
     if to is not None and against is not None and form is r.Format.CSV:
         message = "--to and --against: one of them, since a CSV file holds one table"
         raise UsageError(message)
-    asked = part.of(experiment)
-    grid = r.grid_of(asked, r.records_in(folder), folder, metric)
+    records = r.records_in(folder)
+    asked = part.of(experiment, records)
+    grid = r.grid_of(asked, records, folder, metric)
     from psmvae.benchmark import compare as c
     from psmvae.benchmark.tables import parts
 

@@ -39,6 +39,20 @@ def records_in(folder: Path) -> list[dict[str, Any]]:
         raise UsageError(" ".join(str(error).split())) from error
 
 
+def within_records(experiment: Experiment, records: list[dict[str, Any]]) -> Experiment:
+    """The small experiment on as much of a user's files as it was run on."""
+    cells = [record.get("cell") or {} for record in records if not record.get("error")]
+    own = [cell for cell in cells if cell.get("dataset") in experiment.datasets]
+    shapes = {(cell.get("n_rows"), cell.get("n_columns")) for cell in own}
+    there = {record["key"] for record in records}
+    found = [
+        experiment.within(rows, columns)
+        for rows, columns in shapes
+        if isinstance(rows, int) and isinstance(columns, int)
+    ]
+    return max([experiment, *found], key=lambda one: sum(c.key in there for c in one.cells()))
+
+
 def grid_of(
     experiment: Experiment, records: list[dict[str, Any]], folder: Path, metric: str | None
 ) -> Grid:

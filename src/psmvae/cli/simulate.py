@@ -85,7 +85,9 @@ class SimulateOptions:
             metavar="SHARE",
             callback=_share,
             text="Share of the cells of each column that goes missing; of mnar, mnar-two and "
-            "mnar-all, share of those above the median.",
+            "mnar-all, share of those above the median. Of mnar-mcar, share of the columns that go "
+            "missing by nothing: of the one that goes by its own values it is half of those above "
+            "the median.",
         ),
     ]
     columns: Annotated[
@@ -178,13 +180,11 @@ class SimulateOptions:
 
     def simulated(self, table: Any) -> Simulated:
         """Run the mechanism on a table."""
-        import numpy as np
-
         from psmvae.simulate import MECHANISMS
+        from psmvae.simulate.table import generator
 
         parameters = {name: value for _, name, value in self._given()}
-        rng = np.random.default_rng(self.seed)
-        return MECHANISMS[self.mechanism](table, self.rate, rng, **parameters)
+        return MECHANISMS[self.mechanism](table, self.rate, generator(self.seed), **parameters)
 
     def _given(self) -> list[tuple[str, str, Any]]:
         """The options that were given: as typed, the mechanism's parameter, the value."""
@@ -208,6 +208,9 @@ def put_holes(files: Files, options: SimulateOptions, terminal: Terminal) -> Non
 
     na = files.na or ()
     table = read_table(files.table, na=na)
+    if table.num_rows == 0:
+        message = f"{files.table}: the table has no rows"
+        raise UsageError(message)
     options.check_columns(table.column_names)
     if options.mask is not None and SET in table.column_names:
         message = f"{files.table} has a column named {SET!r}, which --mask would add; rename it"

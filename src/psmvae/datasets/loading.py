@@ -160,6 +160,10 @@ def _prepared(entry: Entry, path: Path) -> Read:
         )
         message = f"{path}: expected the columns of {entry.name}: {expected!r}, found {other!r}"
         raise ValueError(message)
+    _check_missing(entry, values, str(path))
+    if np.isinf(values).any():
+        message = f"{path}: contains infinity; expected finite numbers"
+        raise ValueError(message)
     if not entry.sources:
         shipped, target = entry.read([])
         # the target of other rows, or of rows in another order, would be a wrong one
@@ -176,14 +180,18 @@ def _published(entry: Entry, paths: Sequence[Path]) -> Read:
         message = f"{entry.name}: {where} cannot be read: {error}"
         raise ValueError(message) from error
     _check_shape(entry, read, where)
+    _check_missing(entry, read[0], where)
+    return read
+
+
+def _check_missing(entry: Entry, values: NDArray[np.float64], where: str) -> None:
     # a last line that is cut short has all its columns, but not all its cells
-    n_missing = int(np.isnan(read[0]).sum())
+    n_missing = int(np.isnan(values).sum())
     if n_missing != entry.n_missing:
         message = (
             f"{entry.name}: expected {entry.n_missing} missing cells, found {n_missing} in {where}"
         )
         raise ValueError(message)
-    return read
 
 
 def _check_shape(entry: Entry, read: Read, where: str) -> None:

@@ -215,6 +215,9 @@ def _self_masked(
         shuffled = (candidates[i] for i in rng.permutation(len(candidates)))
         fit = tuple(j for j in shuffled if _splits(numbers.x[:, j]))[:n_columns]
         wanted = n_columns
+    if len(candidates) < wanted:
+        message = f"this needs {wanted} columns to choose from, and there are {len(candidates)}"
+        raise ValueError(message)
     if len(fit) < wanted:
         found = f"only {len(fit)} of the {wanted} columns" if fit else "no column"
         low, high = _SHARE_ABOVE

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, logit
 
+from psmvae.table.cells import MAX_WHOLE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,7 +22,23 @@ if TYPE_CHECKING:
     Columns = Sequence[str | int] | str | int
 
 _BISECTIONS = 60
+_STREAM = 0x686F6C6573
 _CLOSE = 1e-6
+
+
+def generator(seed: int) -> np.random.Generator:
+    """A generator for holes, whose numbers no table is made of.
+
+    A table that was itself drawn by ``default_rng(seed)`` would be met by the very numbers that it
+    was made of, and its holes depend on its values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bool(generator(0).random() == np.random.default_rng(0).random())
+    False
+    """
+    return np.random.default_rng([seed, _STREAM])
 
 
 @dataclass(frozen=True)
@@ -79,7 +97,8 @@ class Numbers:
             message = f"this must be a table (row, column) with at least one cell: {array.shape}"
             raise ValueError(message)
         if array is not None and array.dtype.kind in "fiub":
-            return cls(array.astype(np.float64), tuple(f"x{j}" for j in range(array.shape[1])))
+            x = np.column_stack([_told_apart(column) for column in array.T])
+            return cls(x, tuple(f"x{j}" for j in range(array.shape[1])))
         from psmvae.table.frames import open_table
 
         frame = open_table(table)
@@ -229,4 +248,18 @@ def check_slope(slope: float) -> None:
 def _as_numbers(cells: Cells) -> NDArray[np.float64]:
     if cells.family == "string" or cells.storage == "category":
         return cells.codes(cells.levels())
+    if cells.raw.dtype.kind in "iu":
+        return np.where(cells.missing, np.nan, _told_apart(cells.raw, ~cells.missing))
     return cells.values()
+
+
+def _told_apart(
+    column: NDArray[Any], observed: NDArray[np.bool_] | slice = slice(None)
+) -> NDArray[np.float64]:
+    """Numbers as floats; integers that are too large to be are counted from the least of them."""
+    if column.dtype.kind in "iu" and column[observed].size:
+        low, high = column[observed].min(), column[observed].max()
+        if max(abs(int(low)), abs(int(high))) > MAX_WHOLE:
+            # differences of 64 bits fit into 64 bits without a sign
+            column = column.astype(np.uint64) - low.astype(np.uint64)
+    return column.astype(np.float64)
