@@ -92,7 +92,7 @@ def test_rows(records):
 def test_columns(records):
     found = means_of(records, "columns", lambda _, column: column.n_columns)
     few, many = (found["mcar"][n] for n in (3, 15))
-    assert all(many[method] < few[method] for method in few if method != "psmvae-a")
+    assert [method for method in few if many[method] > few[method]] == ["psmvae-a"]
     ratios = [f"{at['psmvae-b-10000'] / at['mice']:.2f}" for at in (few, many)]
     assert all(ratio in FIGURES["columns"] for ratio in ratios)
 

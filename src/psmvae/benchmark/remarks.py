@@ -135,9 +135,9 @@ FIGURES = {
     "Here all gain not at random; at random PSMVAE(a) does not, and PSMVAE(b) stays worse than "
     "MICE at every size.",
     "columns": "In the paper errors grow with the number of columns, and the PSMVAEs gain on the "
-    "others. Here errors do not grow, which columns are drawn matters more than how many, and "
-    "PSMVAE(b) is at 1.08 of MICE's error with 3 columns at random and 1.05 with 15; not at "
-    "random no order is seen.",
+    "others. Here, at random, only the error of PSMVAE(a) grows, and PSMVAE(b) is at 1.08 of "
+    "MICE's with 3 columns and at 1.05 with 15; not at random no order is seen. Which columns are "
+    "drawn matters more than how many.",
     "inpainting": "As in the paper, PSMVAE(b) fills in with less noise than GAIN.",
     "inpainting-mnist": "As in the paper, PSMVAE(b) fills in with less noise than GAIN.",
 }
