@@ -182,7 +182,7 @@ def test_cpu_runs(script):
     printed, result = script("cpu", *small.split(), "--plain-steps", "2", "--few", "3")
     assert "| training step | plain loop |" in printed
     ratios = [record["ratio"] for record in result["records"] if "ratio" in record]
-    assert len(ratios) == 3
+    assert len(ratios) == 4
     assert min(ratios) > 0
     assert result["machine"]["torch_threads"] == 1
 
