@@ -103,7 +103,7 @@ def test_a_metric_that_nobody_knows_is_shown_without_a_best():
     assert show(grid, "Mine").bold == set()
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), "a word", [], [[1, 2]]])
+@pytest.mark.parametrize("value", [None, float("nan"), True, 10**400, "a word", [], [[1, 2]]])
 def test_what_is_no_figure_is_none(value):
     assert value_of({"metrics": {"rmse": value}}, "rmse") is None
 
@@ -279,3 +279,8 @@ def test_no_zero_before_the_point(value, text):
 def test_one_seed_has_no_deviation():
     assert Entry({0: 0.5}, {}, 1).text(METRICS["rmse"]) == ".5000"
     assert Entry({0: 0.5}, {}, 5).text(METRICS["rmse"]) == ".5000 [1 of 5]"
+
+
+def test_mechanisms_are_named_in_tables():
+    names = [Column("wine", name, 0.2).texts()[1] for name in ("mcar", "mnar-mcar", "mnar-self")]
+    assert names == ["MCAR", "MNAR+MCAR", "MNAR self"]
