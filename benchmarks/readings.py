@@ -118,7 +118,7 @@ def training(terms: str, start: str, n_batch: int = BATCH) -> Iterator[None]:
 
 @contextmanager
 def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
-    """Impute from one head, by weights with or without the mask."""
+    """Impute from one head, by one kind of weights."""
     model = imputer.model_
 
     def no_mask(m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:

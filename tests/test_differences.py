@@ -129,7 +129,8 @@ class TestWords:
         further = ratios[
             "psmvae-a", "K = 1,000, x_obs", "two layers, the program's terms and start"
         ]
-        assert further["letter"] > 1.1
+        assert min(further.values()) > 1.1
+        assert set(further) == {"letter", "breast"}
 
     def test_gain_as_in_the_program_is_within_a_tenth_but_on_breast(self, ratios):
         found = ratios["gain", "as the row", "sigmoid, 1,000 steps"]

@@ -17,8 +17,8 @@ QUICK = {name: one.quick().only(seeds=[0]) for name, one in EXPERIMENTS.items()}
         (QUICK["inpainting"].only(methods=["mean"]), "method mean has no batch_size"),
         (QUICK["inpainting"].only(datasets=["breast"]), "needs square images, .* 30 columns"),
         (replace(QUICK["rmse20"], mechanisms=("label",)), "mechanism 'label' needs label"),
-        (replace(QUICK["rmse20"], n_columns=(31,)), "breast has 30 columns, and 31 are asked for"),
-        (replace(QUICK["rmse20"], n_rows=(1000,)), "breast has 569 rows, and 1,000 are asked for"),
+        (replace(QUICK["rmse20"], n_columns=(31,)), "breast: n_columns must be at most 30"),
+        (replace(QUICK["rmse20"], n_rows=(1000,)), "breast: n_rows must be at most 569"),
         (QUICK["rmse20"].only(seeds=[2**32]), "seed must be"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
 from psmvae.kinds import Column
@@ -94,3 +95,8 @@ def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1, model="psmvae"
         for name, value in (("mean", mean), ("loading", loading), ("psi", psi)):
             getattr(model.q_z.linear, name).copy_(value[None])
     return model
+
+
+def same(found, expected):
+    """Equal to a peer's or a closed form but for rounding."""
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -13,6 +13,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
+from numeric.helpers import same
 from psmvae.imputers.chain import Chain, _fit_quietly
 from psmvae.imputers.forest import Trees, rounded_down
 
@@ -42,10 +43,6 @@ def peer(x, estimator, *, seed=0, sample=False, max_iter=3, tol=1e-3):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return imputer, imputer.fit_transform(x)
-
-
-def same(found, expected):
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
 @BOTH

@@ -46,11 +46,9 @@ def unfitted(cell: Cell, problem: Problem, device: str) -> Any:
     Raises
     ------
     ValueError
-        If the method is unknown, or has no epochs and is given some or to be followed over them.
+        If the method is unknown, or has no epochs and is given some.
     """
     method = find_method(cell.method)
-    if cell.measure == "curve" and not method.deep:
-        raise ValueError(f'measure "curve" needs a method with epochs, and {method.name} has none')
     told: dict[str, Any] = {name: value for name, value in cell.settings if name != "n_draws"}
     if cell.epochs is not None:
         if not method.deep:

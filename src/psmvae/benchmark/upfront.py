@@ -39,7 +39,7 @@ def check_cells(cells: Sequence[Cell], data_home: str | None = None) -> None:
     >>> check_cells([Cell("breast", "mcar", 0.2, 0, "mean", n_columns=31)])
     Traceback (most recent call last):
         ...
-    ValueError: breast has 30 columns, and 31 are asked for
+    ValueError: breast: n_columns must be at most 30, which the data set has, got 31
     """
     for mechanism in dict.fromkeys(cell.mechanism for cell in cells):
         _check_mechanism(mechanism)
@@ -80,16 +80,16 @@ def _check_method(cell: Cell) -> None:
 
 
 def _check_shape(cell: Cell, data_home: str | None) -> None:
-    from psmvae.benchmark.protocol import numbers_of
+    from psmvae.benchmark.protocol import numbers_of, part
 
     numbers, target = numbers_of(cell.dataset, data_home)
-    there = numbers.x.shape
-    asked = (("rows", cell.n_rows, there[0]), ("columns", cell.n_columns, there[1]))
-    for what, wanted, n in asked:
-        if wanted is not None and wanted > n:
-            raise ValueError(f"{cell.dataset} has {n:,} {what}, and {wanted:,} are asked for")
+    try:
+        part(numbers.x, cell.seed, cell.n_rows, cell.n_columns)
+    except ValueError as error:
+        raise ValueError(f"{cell.dataset}: {error}") from error
     if cell.measure == "multiple" and target is None:
         raise ValueError(f'{cell.dataset}: measure "multiple" needs a data set with a target')
-    if cell.measure == "inpaint" and math.isqrt(there[1]) ** 2 != there[1]:
+    n_columns = numbers.x.shape[1]
+    if cell.measure == "inpaint" and math.isqrt(n_columns) ** 2 != n_columns:
         message = f'{cell.dataset}: measure "inpaint" needs square images, and there are '
-        raise ValueError(f"{message}{there[1]} columns")
+        raise ValueError(f"{message}{n_columns} columns")

@@ -358,7 +358,7 @@ def _within_files(experiment: Experiment) -> Experiment:
             try:
                 experiment = experiment.within(*load(path).X.shape)
             except (ValueError, OSError):
-                # what cannot be read is said of each cell
+                # what cannot be read is said before the run begins
                 continue
     return experiment
 

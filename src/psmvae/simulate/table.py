@@ -97,8 +97,9 @@ class Numbers:
             message = f"this must be a table (row, column) with at least one cell: {array.shape}"
             raise ValueError(message)
         if array is not None and array.dtype.kind in "fiub":
-            x = np.column_stack([_told_apart(column) for column in array.T])
-            return cls(x, tuple(f"x{j}" for j in range(array.shape[1])))
+            whole = array.dtype.kind in "iu"
+            x = np.column_stack([_told_apart(c) for c in array.T]) if whole else array
+            return cls(x.astype(np.float64), tuple(f"x{j}" for j in range(array.shape[1])))
         from psmvae.table.frames import open_table
 
         frame = open_table(table)
@@ -256,8 +257,8 @@ def _as_numbers(cells: Cells) -> NDArray[np.float64]:
 def _told_apart(
     column: NDArray[Any], observed: NDArray[np.bool_] | slice = slice(None)
 ) -> NDArray[np.float64]:
-    """Numbers as floats; integers that are too large to be are counted from the least of them."""
-    if column.dtype.kind in "iu" and column[observed].size:
+    """Integers as floats; those that are too large to be are counted from the least of them."""
+    if column[observed].size:
         low, high = column[observed].min(), column[observed].max()
         if max(abs(int(low)), abs(int(high))) > MAX_WHOLE:
             # differences of 64 bits fit into 64 bits without a sign
