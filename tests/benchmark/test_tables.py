@@ -284,3 +284,13 @@ def test_one_seed_has_no_deviation():
 def test_mechanisms_are_named_in_tables():
     names = [Column("wine", name, 0.2).texts()[1] for name in ("mcar", "mnar-mcar", "mnar-self")]
     assert names == ["MCAR", "MNAR+MCAR", "MNAR self"]
+
+
+def test_rows_are_named_by_the_draws_they_take():
+    """Also where an experiment takes fewer than the method has."""
+    few = EXPERIMENTS["rmse20"].quick()
+    named = pivot([], few.cells()).row_names().values()
+    assert {"PSMVAE(b) K=20", "PSMVAE(b) K=1", "not-MIWAE, n_draws=20"} <= set(named)
+    assert not any("10000" in name or "K=20, " in name for name in named)
+    curve = pivot([], EXPERIMENTS["curve"].cells()).row_names().values()
+    assert {"PSMVAE(b) K=1000", "MIWAE K=1000"} <= set(curve)

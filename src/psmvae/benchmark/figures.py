@@ -6,7 +6,8 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psmvae.benchmark.grid import Column, dataset_names, key_of, label_of, value_of
+from psmvae.benchmark.grid import Column, dataset_names, key_of, value_of
+from psmvae.benchmark.methods import label_of
 from psmvae.benchmark.tables import asked
 from psmvae.table.paths import atomic_path
 
@@ -143,9 +144,9 @@ def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
     axis = experiment.axis or ""
     panels = _panels(good, axis)
     found_names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    labels = [label_of(method) for method in experiment.methods]
+    own = list(dict.fromkeys(label_of(c.method, c.settings) for c in experiment.cells()))
     # a method has its colour also where another has no records yet
-    known = labels if set(labels) & set(found_names) else []
+    known = own if set(own) & set(found_names) else []
     names = list(dict.fromkeys([*known, *found_names]))
     n_columns = min(len(panels), 2)
     n_rows = -(-len(panels) // n_columns)
@@ -168,8 +169,8 @@ def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
         frameon=False,
     )
     told = list(dict.fromkeys(cell.dataset for cell in good))
-    if len(experiment.methods) == 1:
-        told += [label_of(method) for method in experiment.methods]
+    if len(own) == 1:
+        told += own
     figure.suptitle(f"{experiment.title} ({', '.join(told)})", fontsize=12)
     return figure
 
@@ -183,7 +184,7 @@ def _panels(good: Mapping[Cell, Record], axis: str) -> dict[str, dict[str, _Line
         panel = texts[1] if axis == "rate" else f"{texts[1]}, {texts[2]} missing"
         shown = [names[cell.dataset]] if len(names) > 1 else []
         if len(methods) > 1 or not shown:
-            shown.append(label_of(cell.method))
+            shown.append(label_of(cell.method, cell.settings))
         line = points.setdefault(panel, {}).setdefault(", ".join(shown), {})
         for x, y in _points(cell, record, axis):
             line.setdefault(x, []).append(y)
@@ -258,7 +259,7 @@ def _pictures(good: Mapping[Cell, Record]) -> Figure:
     for cell, metrics in shown.items():
         at = axes[places.index((cell.rate, cell.mechanism)), methods.index(cell.method)]
         texts = Column(cell.dataset, cell.mechanism, cell.rate).texts()
-        at.set_title(f"{label_of(cell.method)}, {texts[2]} {texts[1]}", fontsize=10)
+        at.set_title(f"{label_of(cell.method, cell.settings)}, {texts[2]} {texts[1]}", fontsize=10)
         at.imshow(_strip(metrics), interpolation="nearest")
     return figure
 

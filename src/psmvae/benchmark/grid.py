@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from psmvae.benchmark.methods import label_of
 from psmvae.benchmark.sheet import MISSING, decimals
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ __all__ = [
     "dataset_names",
     "default_metric",
     "key_of",
-    "label_of",
     "metrics_in",
     "pivot",
     "value_of",
@@ -240,10 +240,15 @@ class Grid:
         same_epochs = len({row.epochs for row in rows} - {None}) < 2
         names = {}
         for row in rows:
-            own = [f"{name}={value}" for name, value in row.settings if (name, value) not in shared]
+            label = label_of(row.method, row.settings)
+            own = [
+                f"{name}={value}"
+                for name, value in row.settings
+                if (name, value) not in shared and not (name == "n_draws" and f"K={value}" in label)
+            ]
             if not same_epochs and row.epochs is not None:
                 own.append(f"{row.epochs} epochs")
-            names[row] = ", ".join([label_of(row.method), *own])
+            names[row] = ", ".join([label, *own])
         return names
 
     def column_names(self) -> dict[Column, str]:
@@ -295,13 +300,6 @@ def dataset_names(datasets: Iterable[str]) -> dict[str, str]:
 def key_of(cell: Cell) -> str:
     """The key of a cell; it takes a hash, and a page asks for each many times."""
     return cell.key
-
-
-def label_of(method: str) -> str:
-    """The name of a method in a table; its own where this process does not know it."""
-    from psmvae.benchmark.methods import METHODS
-
-    return METHODS[method].label if method in METHODS else method
 
 
 def default_metric(measure: str, masks: str = "own") -> str:

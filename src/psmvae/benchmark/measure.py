@@ -34,7 +34,7 @@ ENOUGH_DRAWS = 100
 # Multiple imputations are resampled from at least and at most so many importance draws.
 SAMPLE_DRAWS = (100, 1_000)
 # A curve has about so many points, each with at most so many importance draws.
-CURVE_POINTS, CURVE_DRAWS = 40, 1_000
+CURVE_POINTS = 40
 N_IMAGES = 8
 # How a warning of ``fit`` begins that Ctrl-C cut short.
 _INTERRUPTED = "fit was interrupted"
@@ -123,8 +123,7 @@ class Curve:
 
     def __init__(self, cell: Cell, imputer: Any, problem: Problem) -> None:
         self.imputer, self.problem = imputer, problem
-        n = n_draws(cell)
-        self.n_draws = None if n is None else min(n, CURVE_DRAWS)
+        self.n_draws = n_draws(cell)
         self.steps: list[int] = []
         self.rmse: list[float] = []
         self.seconds = 0.0

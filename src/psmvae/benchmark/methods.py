@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from psmvae.benchmark.cell import Settings
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,19 @@ def find_method(name: str) -> Method:
     """
     check_methods([name])
     return METHODS[name]
+
+
+def label_of(method: str, settings: Settings = ()) -> str:
+    """The name of a method in a table, with its K; its own where this process does not know it.
+
+    Examples
+    --------
+    >>> label_of("miwae-10000"), label_of("miwae-10000", (("n_draws", 20),))
+    ('MIWAE K=10000', 'MIWAE K=20')
+    """
+    label = METHODS[method].label if method in METHODS else method
+    draws = dict(settings).get("n_draws")
+    return label if draws is None else re.sub(r"\bK=\d+", f"K={draws}", label)
 
 
 def check_methods(names: Iterable[str]) -> None:

@@ -9,8 +9,8 @@ from psmvae.benchmark import summary
 from psmvae.benchmark.catalogue import EXPERIMENTS
 from psmvae.benchmark.compare import rank_sheet, shared_units, verdicts
 from psmvae.benchmark.figures import draw, has_figure
-from psmvae.benchmark.grid import METRICS, Grid, key_of, label_of, pivot
-from psmvae.benchmark.measure import CURVE_DRAWS
+from psmvae.benchmark.grid import METRICS, Grid, key_of, pivot
+from psmvae.benchmark.methods import label_of
 from psmvae.benchmark.paper import paper
 from psmvae.benchmark.remarks import FIGURES, MISPRINTS, READINGS, WHY
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
@@ -386,10 +386,7 @@ def _figure_section(name: str, grid: Grid, text: str) -> str:
         "of fewer seeds than others is left out."
     )
     if EXPERIMENTS[name].measure == "curve":
-        caption += (
-            f" K is {CURVE_DRAWS:,} at most, on the way and at the end, which the table is of, "
-            "also where a row is named by more."
-        )
+        caption += " The table is of the end."
     tables = [show(part, title).write("md") for title, part in parts(grid, "")]
     told = [FIGURES[name]] if name in FIGURES else []
     return "\n\n".join([_heading(name), text, caption, *tables, *told])

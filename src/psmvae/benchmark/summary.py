@@ -14,8 +14,8 @@ from psmvae.benchmark.compare import (
     ranks,
     verdicts,
 )
-from psmvae.benchmark.grid import Row, label_of
-from psmvae.benchmark.methods import METHODS
+from psmvae.benchmark.grid import Row
+from psmvae.benchmark.methods import METHODS, label_of
 from psmvae.benchmark.remarks import CHANGES
 from psmvae.benchmark.sheet import MISSING, Sheet, decimals
 
