@@ -37,7 +37,7 @@ from breast import machine
 from plain_loop import PlainLoop
 from psmvae import PSMVAEImputer
 from psmvae.inference.posterior import Posterior
-from psmvae.nn.products import by_blas
+from psmvae.nn.matmul_backend import use_blas
 from psmvae.simulate import mcar
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def bounds(imputer: PSMVAEImputer, table: np.ndarray, draws: int) -> list[dict[s
     n_rows = min(len(table), 2000)
 
     def impute() -> None:
-        with torch.no_grad(), by_blas():
+        with torch.no_grad(), use_blas():
             posterior.impute(x[:n_rows], m[:n_rows])
 
     parts = []
@@ -194,7 +194,7 @@ def bounds(imputer: PSMVAEImputer, table: np.ndarray, draws: int) -> list[dict[s
         calls = sum(event.count for event in each.values()) / count
         parts.append({"what": what, "share": share, "calls": calls})
     square = torch.ones(1024, 1024)
-    with by_blas():
+    with use_blas():
         taken = min(seconds_of(lambda: square @ square) for _ in range(5))
     return [*parts, {"what": "large product", "gflop_a_second": 2 * 1024**3 / taken / 1e9}]
 

@@ -32,19 +32,19 @@ from typing import Any
 
 import numpy as np
 import torch
+from psmvae_paper.compiled import Compiled
+from psmvae_paper.stacked_fit import fit_stacked
 from torch.profiler import ProfilerActivity, profile
 
 from plain_loop import PlainLoop
 from psmvae import PSMVAEImputer
-from psmvae.imputers.together import fit_together
+from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
-from psmvae.nn.products import by_tensor_cores
 from psmvae.simulate import mcar
 from psmvae.table.codec import Codec
 from psmvae.training import loop
-from psmvae.training.compiled import Compiled
-from psmvae.training.heldout import Table
 from psmvae.training.step import Stepper
+from psmvae.training.validation import Table
 from psmvae.training.weights import Weights
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
@@ -117,7 +117,7 @@ def step_of(
     loss_of = Compiled(recipe.loss, weights.parameters) if compiled else recipe.loss
 
     def step(rows: torch.Tensor) -> None:
-        with by_tensor_cores(x.device):
+        with allow_tf32(x.device):
             loss_of(table.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
         weights.take_gradients(100.0)
         adam.step()
@@ -210,13 +210,13 @@ def accuracy(epochs: int) -> list[dict[str, Any]]:
     usual = loop.COMPILED_FROM
     for fast in (False, True):
         loop.COMPILED_FROM = 0 if fast else 10**9
-        loop.by_tensor_cores = by_tensor_cores if fast else lambda _: nullcontext()
+        loop.allow_tf32 = allow_tf32 if fast else lambda _: nullcontext()
         imputers = [
             PSMVAEImputer.paper("b", max_epochs=epochs, n_draws=1, device="cuda", random_state=k)
             for k in range(5)
         ]
         began = time.perf_counter()
-        fit_together(imputers, [holes] * 5)
+        fit_stacked(imputers, [holes] * 5)
         taken = time.perf_counter() - began
         errors = [rmse(one.transform(holes), complete, missing) for one in imputers]
         found.append({"fast": fast, "epochs": epochs, "fit_seconds": taken, "rmse": errors})
@@ -243,7 +243,7 @@ def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
         (10_000, None),
         *((10_000, enough) for enough in (10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 1000.0)),
     ):
-        imputer.set_params(n_draws=n_draws, enough_draws=enough)
+        imputer.set_params(n_draws=n_draws, target_ess=enough)
         posterior = imputer._posterior(1)  # noqa: SLF001
         with torch.no_grad():
             posterior.impute(x[:64], m[:64])
@@ -257,7 +257,7 @@ def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
         }
         cells.append(cell)
         print(cell, flush=True)
-    imputer.set_params(n_draws=PROFILED_DRAWS, enough_draws=None)
+    imputer.set_params(n_draws=PROFILED_DRAWS, target_ess=None)
     posterior, some = imputer._posterior(1), slice(0, PROFILED_ROWS)  # noqa: SLF001
     with torch.no_grad():
         about = profiled(lambda: posterior.impute(x[some], m[some]), 3)

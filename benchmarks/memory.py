@@ -60,12 +60,12 @@ def measure(rows: int, columns: int, draws: int) -> dict[str, float | bool]:
         x[~mcar(x, 0.2, rng).m] = np.nan
         return x
 
-    settings = {"n_draws": draws, "enough_draws": None, "max_epochs": 2, "device": "cpu"}
+    settings = {"n_draws": draws, "target_ess": None, "max_epochs": 2, "device": "cpu"}
     imputer = PSMVAEImputer(random_state=0, **settings)
     imputer.fit(table(2000))
     # two epochs decide nothing about draws
-    imputer.model_.trust.fill_(1.0)
-    imputer.model_.by_middle.zero_()
+    imputer.model_.weight_power.fill_(1.0)
+    imputer.model_.use_posterior_mean.zero_()
 
     mark_was_reset = reset_high_water_mark()
     big = table(rows)

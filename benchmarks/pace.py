@@ -44,7 +44,7 @@ def compare(table: str, seed: int, *, edge: bool) -> list[dict[str, Any]]:
         filled, taken = timed(imputer, incomplete)
         error = score(truth, filled, ~unseen, discrete)
         found = {"table": table, "seed": seed, "pace": name, "max_time": seconds, "rmse": error}
-        records.append(found | {"in_a_hurry": imputer.in_a_hurry_} | taken)
+        records.append(found | {"fast_preset": imputer.fast_preset_} | taken)
         print(f"{table}, seed {seed}, {name}: {error:.4f} in {taken['seconds']:.1f} s", flush=True)
     sizing.SECONDS_A_ROW = usual
     return records

@@ -42,7 +42,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from breast import DISCRETE_BELOW, machine
 from psmvae import MeanImputer, MissForestImputer, PSMVAEImputer
-from psmvae.imputers.sizing import HURRIED_FIRST
+from psmvae.imputers.sizing import FAST_PRETRAINED
 from psmvae.simulate import mcar
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float
     n_rows, few = len(incomplete), incomplete[:PROBE_IMPUTE]
     more: dict[str, Any] = {} if draws is None else {"n_draws": draws}
     imputer = PSMVAEImputer(
-        network=HURRIED_FIRST.network,
-        regression=HURRIED_FIRST.regression,
+        network=FAST_PRETRAINED.network,
+        regression=FAST_PRETRAINED.regression,
         max_epochs=1,
         device="cpu",
         random_state=seed,

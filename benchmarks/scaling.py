@@ -90,7 +90,7 @@ def measure(cell: Cell) -> Record:
     imported = resident("VmRSS")
     imputer = PSMVAEImputer(
         n_draws=cell.draws,
-        enough_draws=None if cell.weighed else 10.0,
+        target_ess=None if cell.weighed else 10.0,
         max_epochs=cell.epochs,
         network=network_for(cell.rows, cell.columns),
         regression=None,
@@ -100,8 +100,8 @@ def measure(cell: Cell) -> Record:
     small = random_table(FEW_ROWS, cell.columns if cell.what == "transform" else 2)
     imputer.fit(small)
     # an epoch decides nothing about draws
-    imputer.model_.trust.fill_(float(cell.weighed))
-    imputer.model_.by_middle.fill_(float(not cell.weighed))
+    imputer.model_.weight_power.fill_(float(cell.weighed))
+    imputer.model_.use_posterior_mean.fill_(float(not cell.weighed))
     imputer.transform(small[:10])
     del small
 

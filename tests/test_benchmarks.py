@@ -89,7 +89,7 @@ def test_paces_are_judged_by_cells_that_neither_has_seen(benchmark, monkeypatch)
     monkeypatch.setattr(pace, "timed", timed)
     monkeypatch.setitem(pace.SECONDS, "wine", 0.5)
     records = pace.compare("wine", 0, edge=False)
-    assert [r["in_a_hurry"] for r in records] == [False, True]
+    assert [r["fast_preset"] for r in records] == [False, True]
     assert usual == pace.sizing.SECONDS_A_ROW
     assert seen[0].mean() == pytest.approx(0.8 * 0.9, abs=0.02)
     np.testing.assert_array_equal(*seen)

@@ -101,7 +101,7 @@ def test_a_model_is_written_to_a_safetensors_file(refused, table, output):
         (["--multiple", "0"], "--multiple"),
         (["--mask-model", "guess"], "--mask-model"),
         (["--device", "tpu"], "--device"),
-        (["--unseen", "ignore"], "--unseen"),
+        (["--handle-unknown", "ignore"], "--handle-unknown"),
         (["--kind", "age"], "--kind"),
         (["--kind", "age=colour"], "colour"),
         (["--kind", "height=real"], "height"),

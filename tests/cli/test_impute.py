@@ -179,8 +179,8 @@ def test_an_unseen_category_is_an_error_or_missing_on_request(psmvae, refused, m
     message = refused(1, *arguments)
     assert "city" in message
     assert "Paris" in message
-    assert "--unseen missing would" in message
-    assert psmvae(*arguments, "--unseen", "missing").code == 0
+    assert "--handle-unknown missing would" in message
+    assert psmvae(*arguments, "--handle-unknown", "missing").code == 0
     assert rows(tmp_path / "filled.csv")[0]["city"] == "Paris"
 
 

@@ -150,7 +150,9 @@ def test_sets_of_another_method(psmvae, table, tmp_path):
 def test_a_classical_model_file_imputes(psmvae, mice, tmp_path, multiple):
     table, model = mice
     output = tmp_path / "filled.csv"
-    result = psmvae("impute", table, "-m", model, "-o", output, "--unseen", "missing", *multiple)
+    result = psmvae(
+        "impute", table, "-m", model, "-o", output, "--handle-unknown", "missing", *multiple
+    )
     assert result.code == 0, result.err
     assert "filled 2 of them" in result.err
     assert all(all(row.values()) for row in csv.DictReader(io.StringIO(output.read_text())))

@@ -11,10 +11,10 @@ SHORT = {
     # a mask that depends on x is trained alone at first, for longer than these tests last
     "psmvae.training.loop.WARM_STEPS": 3,
     # what training ends with is chosen by so many draws
-    "psmvae.training.latent.PROPOSALS": (1.0, 2.0),
-    "psmvae.training.latent.PROPOSAL_DRAWS": 8,
-    "psmvae.training.latent.TRUST_DRAWS": 6,
-    "psmvae.training.latent.CALIBRATION_DRAWS": 8,
+    "psmvae.training.latent_recipe.PROPOSALS": (1.0, 2.0),
+    "psmvae.training.latent_recipe.PROPOSAL_DRAWS": 8,
+    "psmvae.training.latent_recipe.TRUST_DRAWS": 6,
+    "psmvae.training.latent_recipe.CALIBRATION_DRAWS": 8,
     # what it begins with needs so many rounds
     "psmvae.nn.latent_classes.MAX_ITER": 10,
 }

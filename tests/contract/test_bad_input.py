@@ -63,7 +63,7 @@ class TestQuestions:
     def test_unseen_levels(self, ask, frame):
         odd = frame.with_columns(arm=pl.Series(["none", "all", *frame["arm"][2:]]))
         with pytest.raises(
-            ValueError, match=r"'arm' has 'none', 'all' in 2 rows.*unseen='missing'"
+            ValueError, match=r"'arm' has 'none', 'all' in 2 rows.*handle_unknown='missing'"
         ):
             ask(odd)
 
@@ -96,7 +96,7 @@ def test_the_order_of_columns_is_repaired(fitted_to_frame, mixed, name, library)
 
 
 def test_unseen_levels_as_missing(make, frame):
-    imputer = make(unseen="missing").fit(frame)
+    imputer = make(handle_unknown="missing").fit(frame)
     odd = frame.with_columns(arm=pl.Series(["none", "all", *frame["arm"][2:]]))
     empty = frame.with_columns(arm=pl.Series([None, None, *frame["arm"][2:]], dtype=pl.String))
     for one, other in zip(

@@ -30,7 +30,7 @@ def test_uneven_weights_are_warned_about(name):
     with torch.no_grad():
         # q(z) far from the posterior: one draw takes all the weight
         imputer.model_.q_z.net.last.bias += 3.0
-        imputer.model_.trust.fill_(1.0)
+        imputer.model_.weight_power.fill_(1.0)
     with pytest.warns(UserWarning, match="effective sample size") as caught:
         imputer.transform(table)
     assert len(caught) == 1

@@ -41,7 +41,7 @@ filled = imputer.transform(table)
 assert np.isfinite(filled).all()
 assert len(imputer.sample(table, n=2)) == 2
 assert np.isfinite(imputer.score(table))
-assert np.isfinite(imputer.best_error_)
+assert np.isfinite(imputer.best_validation_error_)
 imputer.save(sys.argv[1])
 
 # and Ctrl-C is Ctrl-C again
@@ -129,5 +129,5 @@ def test_the_callback_is_told_of_every_epoch(numbers, name):
     assert [progress.epoch for progress in told] == [1, 2, 3]
     assert told == imputer.history_
     assert all(progress.max_epochs == 3 for progress in told)
-    assert all(progress.held_out_error > 0 for progress in told)
+    assert all(progress.validation_error > 0 for progress in told)
     assert told[-1].seconds_left == 0

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from psmvae_paper.stacked_fit import fit_stacked
 
 import psmvae
 from psmvae import DLGMImputer, GMVAEImputer, PSMVAEImputer, SelfMask
-from psmvae.imputers.together import fit_together
 
 QUICK = {"max_epochs": 2, "n_draws": 5, "random_state": 0}
 
@@ -85,7 +85,7 @@ class Own(SelfMask):
 def test_tables_with_other_numbers_are_stacked_apart(mask_model):
     tables = unlike()
     imputers = [PSMVAEImputer(mask_model, **(QUICK | {"random_state": k})) for k in range(3)]
-    assert fit_together(imputers, tables) == imputers
+    assert fit_stacked(imputers, tables) == imputers
     assert [imputer.n_sets_ for imputer in imputers] == [2, 1, 2]
     for imputer, x in zip(imputers, tables, strict=True):
         assert not np.isnan(imputer.transform(x)).any()
@@ -94,16 +94,16 @@ def test_tables_with_other_numbers_are_stacked_apart(mask_model):
 def test_a_stack_of_one_learns_its_table():
     tables = unlike()
     slow = {"max_epochs": 40, "learning_rate": 1e-2, "random_state": 0, "n_draws": 5}
-    stacked = fit_together([PSMVAEImputer(**slow) for _ in tables], tables)[1]
+    stacked = fit_stacked([PSMVAEImputer(**slow) for _ in tables], tables)[1]
     alone = PSMVAEImputer(**slow).fit(tables[1])
     assert stacked.n_sets_ == 1
-    assert stacked.best_error_ == pytest.approx(alone.best_error_, rel=0.2)
+    assert stacked.best_validation_error_ == pytest.approx(alone.best_validation_error_, rel=0.2)
 
 
 def test_all_stacks_share_the_time_and_an_error_leaves_all_as_they_were():
     imputers = [PSMVAEImputer(random_state=k, max_epochs=10**6, max_time=2.0) for k in range(3)]
     ends = []
-    fit_together(imputers, unlike(), callback=lambda progress: ends.append(progress.seconds))
+    fit_stacked(imputers, unlike(), callback=lambda progress: ends.append(progress.seconds))
     # seconds are counted from the one beginning
     assert ends == sorted(ends)
 
@@ -112,7 +112,7 @@ def test_all_stacks_share_the_time_and_an_error_leaves_all_as_they_were():
 
     fresh = [PSMVAEImputer(**(QUICK | {"random_state": k})) for k in range(3)]
     with pytest.raises(RuntimeError, match="enough"):
-        fit_together(fresh, unlike(), callback=stop)
+        fit_stacked(fresh, unlike(), callback=stop)
     assert not any(hasattr(imputer, "n_sets_") for imputer in fresh)
 
 
@@ -121,5 +121,5 @@ def test_tables_of_other_shapes_are_refused_before_anything_is_trained():
     tables[1] = tables[1][:200]
     seen = []
     with pytest.raises(ValueError, match="as many rows"):
-        fit_together([PSMVAEImputer(**QUICK) for _ in tables], tables, callback=seen.append)
+        fit_stacked([PSMVAEImputer(**QUICK) for _ in tables], tables, callback=seen.append)
     assert not seen

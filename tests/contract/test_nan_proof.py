@@ -249,7 +249,7 @@ def test_sizes_that_do_not_suit_the_table(quick, base, extreme):
         {"pi": 0.0},
         {"pi": 1.0},
         {"pi": "rate"},
-        {"hide": 0.0, "held_out": 0.0},
+        {"input_mask_rate": 0.0, "validation_fraction": 0.0},
         {"scale": 1e-3},
         {"learning_rate": 10.0, "max_epochs": 5},
         {"batch_size": 5},

@@ -73,7 +73,7 @@ class Values:
 
 
 def models():
-    return {"z": Latents(as_input=True), "z unseen": Latents(as_input=False), "x": Values()}
+    return {"z": Latents(as_input=True), "z handle_unknown": Latents(as_input=False), "x": Values()}
 
 
 @pytest.mark.parametrize("n_members", [1, 3])
@@ -116,7 +116,7 @@ def test_not_miwae_takes_one_too(mixed, which):
 @pytest.mark.parametrize("which", models())
 def test_it_is_trained(quick, mixed, which):
     mask = models()[which]
-    imputer = quick(mask, held_out=0.0, max_epochs=3).fit(pl.DataFrame(mixed))
+    imputer = quick(mask, validation_fraction=0.0, max_epochs=3).fit(pl.DataFrame(mixed))
     weight = imputer.model_.p_m.weight
     fresh = mask.build(mask.shape, _Zeros()).weight
     assert bool((weight - fresh).abs().max() > 1e-4)
@@ -143,7 +143,10 @@ def test_a_mask_by_value_moves_the_imputed_values(quick):
     holes = np.isnan(table[:, 0])
     # no cells held out: the few there are would decide how far to trust the weights
     plain, moved = (
-        quick(mask, n_draws=50, held_out=0.0).fit(table).transform(table)[holes, 0].mean()
+        quick(mask, n_draws=50, validation_fraction=0.0)
+        .fit(table)
+        .transform(table)[holes, 0]
+        .mean()
         for mask in ("none", Fixed())
     )
     assert moved > plain + 0.3

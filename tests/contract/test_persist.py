@@ -57,9 +57,9 @@ SETTINGS = {
         {
             "n_latent": np.int64(3),
             "kinds": {"visits": "real"},
-            "unseen": "missing",
+            "handle_unknown": "missing",
             "network": Network.paper(),
-            "held_out": 0.0,
+            "validation_fraction": 0.0,
             "weight_observed": np.True_,
             "random_state": np.random.RandomState(0),
         },
@@ -88,7 +88,7 @@ def test_a_loaded_imputer_gives_the_same_bits(saved, table, tmp_path, name, sett
     assert again.describe() == imputer.describe()
     assert again.feature_names_in_.tolist() == imputer.feature_names_in_.tolist()
     assert again.n_features_in_ == imputer.n_features_in_
-    for scalar in ("n_epochs_", "best_error_", "n_iter_"):
+    for scalar in ("n_epochs_", "best_validation_error_", "n_iter_"):
         assert getattr(again, scalar, None) == getattr(imputer, scalar, None)
     if hasattr(imputer, "set_sizes_"):
         assert again.set_sizes_.tobytes() == imputer.set_sizes_.tobytes()
@@ -267,7 +267,7 @@ class TestSave:
             imputer.save(path)
         assert list(tmp_path.iterdir()) == []
         # these only say how to ask the fitted model, or how to train another
-        imputer.set_params(n_draws=7, unseen="missing", max_epochs=9)
+        imputer.set_params(n_draws=7, handle_unknown="missing", max_epochs=9)
         imputer.save(path)
         assert psmvae.load(path).transform(table).equals(imputer.transform(table))
 

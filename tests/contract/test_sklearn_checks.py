@@ -8,7 +8,7 @@ from contract.registry import DEEP_ONES, IMPUTERS
 from psmvae import Network
 
 # The checks are about the contract: what is learned does not matter.
-LITTLE = {"max_epochs": 1, "held_out": 0.0, "network": Network(width=8, linear=False)}
+LITTLE = {"max_epochs": 1, "validation_fraction": 0.0, "network": Network(width=8, linear=False)}
 
 
 def estimator(name):

@@ -123,7 +123,9 @@ class TestComposition:
             "polars": pl.DataFrame(mixed),
             "pyarrow": pa.table(mixed),
         }
-        search = GridSearchCV(quick(held_out=0.0), {"n_sets": [1, 2]}, cv=2, error_score="raise")
+        search = GridSearchCV(
+            quick(validation_fraction=0.0), {"n_sets": [1, 2]}, cv=2, error_score="raise"
+        )
         search.fit(frames[library])
         assert search.best_params_["n_sets"] in (1, 2)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()

@@ -205,7 +205,7 @@ def test_pyarrow(family, mixed):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
 def test_numpy_types_and_orders(quick, numbers, dtype, order):
     table = np.asarray(numbers, dtype=dtype, order=order)
-    filled = check(quick(held_out=0.0), table)
+    filled = check(quick(validation_fraction=0.0), table)
     observed = ~np.isnan(table)
     assert table[observed].tobytes() == filled[observed].tobytes()
 

@@ -5,10 +5,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
+from psmvae_paper.stacked_fit import fit_stacked
 
 import psmvae
 from psmvae import Network, PSMVAEImputer, SelfMask
-from psmvae.imputers.together import fit_together
 from psmvae.training import step
 
 pytestmark = pytest.mark.gpu
@@ -123,7 +123,7 @@ def test_max_time_ends_what_would_not_end():
 def test_stacked_imputers_are_captured_and_learn_each_its_own_table(graphs):
     tables = [table(300), -table(300)]
     made = [PSMVAEImputer(**(QUICK | {"random_state": k})) for k in (0, 1)]
-    for imputer, x in zip(fit_together(made, tables), tables, strict=True):
+    for imputer, x in zip(fit_stacked(made, tables), tables, strict=True):
         assert not np.isnan(imputer.transform(x)).any()
     assert all(one.graph is not None for one in graphs)
 
@@ -141,7 +141,7 @@ def test_a_model_of_the_gpu_works_on_the_cpu(tmp_path):
 def test_a_compiled_fit_is_the_same_fit(mask_model, graphs, monkeypatch):
     x = table()
     # products as without tensor cores, so that what is compared is the program alone
-    monkeypatch.setattr("psmvae.training.loop.by_tensor_cores", lambda _: nullcontext())
+    monkeypatch.setattr("psmvae.training.loop.allow_tf32", lambda _: nullcontext())
     usual = PSMVAEImputer(mask_model, n_sets=2, **QUICK).fit(x)
     graphs.clear()
     monkeypatch.setattr("psmvae.training.loop.COMPILED_FROM", 0)

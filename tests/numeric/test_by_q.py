@@ -25,10 +25,10 @@ def table(n=60):
 
 def both_ways(imputer, n_draws, enough):
     """The statistics by q alone, and by weights raised to the power 0."""
-    imputer.set_params(n_draws=n_draws, enough_draws=enough)
+    imputer.set_params(n_draws=n_draws, target_ess=enough)
     model = imputer.model_
-    model.trust.zero_()
-    model.by_middle.zero_()
+    model.weight_power.zero_()
+    model.use_posterior_mean.zero_()
     x, m = imputer._tensors(*imputer._encode(table()))
     posterior = imputer._posterior(3)
     with torch.no_grad():
@@ -67,11 +67,11 @@ def test_one_draw_is_not_weighed(model, n_members):
     x, m = imputer._tensors(*imputer._encode(table()))
     with torch.no_grad():
         batch = Batch.of(x.expand(n_members, -1, -1), m.expand(n_members, -1, -1))
-        answer = inner.answer(batch, posterior._one_draw(batch))
+        answer = inner.log_densities(batch, posterior._one_draw(batch))
         by_set = answer.log_q_r.exp().unsqueeze(-1) * inner.expected(answer).squeeze(2)
         found, size = posterior.impute(x, m)
     torch.testing.assert_close(found, by_set.sum(2).mean(0), atol=1e-4, rtol=1e-4)
-    assert bool(inner.trust.all())
+    assert bool(inner.weight_power.all())
     assert size.tolist() == pytest.approx([1.0] * len(x))
 
 
@@ -167,8 +167,8 @@ def test_rows_do_not_err_together_by_one_draw(mask, skewed):
 def test_the_middle_stands_for_all_draws_where_it_does_as_well(n_members, regression):
     imputer = PSMVAEImputer(n_members=n_members, regression=regression, **FAST).fit(table())
     model = imputer.model_
-    model.trust.zero_()
-    model.by_middle.fill_(1.0)
+    model.weight_power.zero_()
+    model.use_posterior_mean.fill_(1.0)
     x, m = imputer._tensors(*imputer._encode(table()))
     with torch.no_grad():
         found, size = imputer._posterior(3).impute(x, m)
@@ -186,16 +186,16 @@ def test_the_middle_is_of_the_head_asked_for():
     fitted = PSMVAEImputer(**settings, **FAST).fit(numbers)
     model = fitted.model_
     x, m = fitted._tensors(*fitted._encode(numbers))
-    model.trust.zero_()
+    model.weight_power.zero_()
     for belief in (0.0, 0.5, 1.0):
-        model.regressed.fill_(belief)
+        model.regression_weight.fill_(belief)
         with torch.no_grad():
             start = model.p_x.n_outputs[0]
             model.p_x.net.output_bias[..., start:] += 3.0
-            model.by_middle.fill_(1.0)
+            model.use_posterior_mean.fill_(1.0)
             middle = fitted._posterior(3).impute(x, m)[0]
-            model.by_middle.zero_()
-            drawn = fitted.set_params(n_draws=500, enough_draws=None)._posterior(3).impute(x, m)[0]
+            model.use_posterior_mean.zero_()
+            drawn = fitted.set_params(n_draws=500, target_ess=None)._posterior(3).impute(x, m)[0]
             of_obs = model.predict(Batch.of(x.unsqueeze(0), m.unsqueeze(0)))[0]
             model.p_x.net.output_bias[..., start:] -= 3.0
         torch.testing.assert_close(middle[m == 0], drawn[m == 0], atol=0.3, rtol=0)
@@ -207,11 +207,11 @@ def test_the_middle_is_of_the_head_asked_for():
 def test_the_bound_of_one_draw_is_one_of_the_likelihood(width):
     """Its exponential is, on average over seeds, the likelihood, whatever the proposal."""
     fitted = PSMVAEImputer.paper("b", n_draws=1, n_sets=2, n_latent=2, **FAST).fit(table())
-    fitted.model_.proposal.fill_(width)
+    fitted.model_.proposal_scale.fill_(width)
     x, m = fitted._tensors(*fitted._encode(table()))
     with torch.no_grad():
         bounds = torch.stack([fitted._posterior(seed).diagnostics(x, m)[0] for seed in range(400)])
-        fitted.set_params(n_draws=4000, enough_draws=None)
+        fitted.set_params(n_draws=4000, target_ess=None)
         likelihood = fitted._posterior(0).diagnostics(x, m)[0]
     of_one = torch.logsumexp(bounds, 0) - np.log(len(bounds))
     assert float((of_one - likelihood).mean()) == pytest.approx(0.0, abs=0.1)
@@ -240,7 +240,7 @@ def test_sets_a_row_is_not_in_are_not_decoded():
 def test_a_mask_of_x_still_tilts():
     """Without trust in the weights, what is missing by its value is still imputed as such."""
     imputer = PSMVAEImputer("self", **FAST).fit(table())
-    imputer.model_.trust.zero_()
+    imputer.model_.weight_power.zero_()
     with torch.no_grad():
         imputer.model_.p_m.weight += 3.0
     high = imputer.transform(table())

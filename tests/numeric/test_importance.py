@@ -166,7 +166,7 @@ def test_weights_are_the_ones_that_target_the_posterior():
     model = wrong_q(n_sets=2)
     batch = Batch.of(X[None], M[None])
     epsilon = torch.randn(1, 3, 4, 2, 2, generator=torch.Generator().manual_seed(0)).double()
-    answer = model.answer(batch, epsilon)
+    answer = model.log_densities(batch, epsilon)
     expected = (
         answer.log_p_x_obs
         + answer.log_p_m
@@ -182,7 +182,7 @@ def test_a_wider_proposal_has_the_same_target(monkeypatch):
     """Draws twice as wide as q(z), weighted for it, give the conditional mean and the bound."""
     noise_double(monkeypatch)
     model = wrong_q()
-    model.proposal.fill_(2.0)
+    model.proposal_scale.fill_(2.0)
     means, likelihood = truth()
     found = posterior(model, 100_000)
     assert float(((found.expected(X, M) - means) * (1 - M)).abs().max()) < 0.01
@@ -193,7 +193,7 @@ def test_a_wider_proposal_has_the_same_target(monkeypatch):
 def test_weights_that_are_not_trusted_leave_q(monkeypatch):
     noise_double(monkeypatch)
     model = wrong_q(n_sets=2)
-    model.trust.zero_()
+    model.weight_power.zero_()
     q_mean = model.predict(Batch.of(X[None], M[None]))[0]
     torch.testing.assert_close(posterior(model, 10).expected(X, M), q_mean)
     # the bound and the draws keep to the target

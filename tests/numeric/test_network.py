@@ -6,9 +6,9 @@ import threading
 import pytest
 import torch
 
+from psmvae.nn.matmul_backend import use_blas
 from psmvae.nn.network import MLP, Network
 from psmvae.nn.noise import Noise
-from psmvae.nn.products import by_blas
 
 NETWORKS = [Network.paper(), Network(width=16, depth=2)]
 
@@ -41,12 +41,12 @@ def test_the_way_of_multiplying_is_restored_by_the_last_to_leave():
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with by_blas():
+        with use_blas():
             entered.set()
             leave.wait(10)
 
     thread = threading.Thread(target=other)
-    with by_blas():
+    with use_blas():
         thread.start()
         assert entered.wait(10)
         assert not torch.backends.mkldnn.enabled
@@ -54,6 +54,6 @@ def test_the_way_of_multiplying_is_restored_by_the_last_to_leave():
     leave.set()
     thread.join()
     assert torch.backends.mkldnn.enabled == before
-    with pytest.raises(KeyError), by_blas():
+    with pytest.raises(KeyError), use_blas():
         raise KeyError
     assert torch.backends.mkldnn.enabled == before

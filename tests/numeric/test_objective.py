@@ -75,7 +75,7 @@ def slow_elbo(model, batch, epsilon, uniform, mask, pi, beta, weight):
     log_q_r, q_z = code.log_q_r, code.q_z
     z = q_z.at(epsilon)
     p_x_obs, p_x_mis = model.p_x(z, None, both=True)
-    features = model.inputs.features(batch.x) * model.inputs.spread(batch.visible)
+    features = model.inputs.features(batch.x) * model.inputs.per_feature(batch.visible)
     inputs = torch.cat([features, batch.visible], -1) if mask != "none" else features
     q_x_mis = model.q_x_mis(inputs, z, None)
     log_p_r = torch.log_softmax(model.p_r.logits, -1)
@@ -142,7 +142,7 @@ def test_objective_is_table_1(kind, mask, pi, network):
     batch = rows(2, 3)
     epsilon = torch.randn(2, 3, 2, 3, 2, generator=torch.Generator().manual_seed(9)).double()
     noise = FixedNoise(5)
-    answer = model.answer(batch, epsilon, noise, auxiliary=True)
+    answer = model.log_densities(batch, epsilon, noise, auxiliary=True)
     found = elbo(answer, weight_observed=1.7, beta=0.6)
     uniform = getattr(noise, "last", None)
     expected = slow_elbo(model, batch, epsilon, uniform, kind, pi, 0.6, 1.7)
@@ -156,7 +156,7 @@ def gradient_of_x_mis(pi, x_scale):
     observed = torch.where(torch.arange(4) < 2, batch.x * x_scale, batch.x)
     scored = Batch(observed, batch.m, torch.zeros_like(batch.m), batch.known)
     epsilon = torch.zeros(1, 6, 1, 3, 2, dtype=torch.float64)
-    answer = model.answer(scored, epsilon, Noise(0), auxiliary=True)
+    answer = model.log_densities(scored, epsilon, Noise(0), auxiliary=True)
     model.zero_grad()
     elbo(answer).sum().backward()
     # the second half of the outputs is x_mis's
@@ -175,7 +175,9 @@ def test_pi_zero_gives_q_x_mis_no_part_on_observed_cells():
     model = make(mixed_columns(), pi=0.0, n_members=1)
     batch = rows(1, 6)
     full = Batch.of(batch.x, torch.ones_like(batch.m))
-    answer = model.answer(full, torch.zeros(1, 6, 1, 3, 2).double(), Noise(0), auxiliary=True)
+    answer = model.log_densities(
+        full, torch.zeros(1, 6, 1, 3, 2).double(), Noise(0), auxiliary=True
+    )
     elbo(answer).sum().backward()
     assert float(model.q_x_mis.net.last.bias.grad.abs().max()) == 0.0
 
@@ -195,7 +197,7 @@ def test_one_set_is_a_selection_model():
     model = make(mixed_columns(), mask="self", n_sets=1, n_members=1)
     batch = rows(1, 5)
     epsilon = torch.randn(1, 5, 1, 1, 2, generator=torch.Generator().manual_seed(0)).double()
-    answer = model.answer(batch, epsilon)
+    answer = model.log_densities(batch, epsilon)
     torch.testing.assert_close(answer.log_q_r, torch.zeros(1, 5, 1).double())
     torch.testing.assert_close(answer.log_p_r, torch.zeros(1, 1, 1).double())
     selection = (answer.log_p_x_obs + answer.log_p_m).squeeze(-1).mean(2) - answer.kl_z.squeeze(-1)
@@ -212,7 +214,7 @@ def test_held_out_cells_change_nothing_in_the_objective():
     def bound(x):
         m = batch.m * (1 - held)
         hidden = Batch(x, m, m, 1 - held)
-        return elbo(model.answer(hidden, epsilon, Noise(0), auxiliary=True)).detach()
+        return elbo(model.log_densities(hidden, epsilon, Noise(0), auxiliary=True)).detach()
 
     other = batch.x.clone()
     other[:, :, 1] += 3.0

@@ -11,16 +11,16 @@ from psmvae.inference.posterior import draw
 from psmvae.models.batch import Batch
 from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.noise import Noise
-from psmvae.nn.places import FEWEST_BINS, MOST_BINS, MOST_FEATURES, Places
-from psmvae.training.first import rate_at, train_first
-from psmvae.training.heldout import Table, held_out_error
-from psmvae.training.latent import (
+from psmvae.nn.quantile_encoding import FEWEST_BINS, MOST_BINS, MOST_FEATURES, Places
+from psmvae.training.latent_recipe import (
     BELIEFS,
     LatentRecipe,
-    judge_regression,
+    choose_regression_weight,
     predict_by_belief,
 )
+from psmvae.training.pretrain import pretrain, rate_at
 from psmvae.training.recipe import First
+from psmvae.training.validation import Table, validation_error
 
 
 def rows(n=6, n_members=2, seed=0):
@@ -95,7 +95,7 @@ def test_densities_are_those_of_outputs_moved_by_hand(kind, network):
     model = make(mixed_columns(), model=kind, network=network, regression=PLAIN)
     batch = rows()
     noise = epsilon(2, 6, 5, 3, 2)
-    answer = model.answer(batch, noise)
+    answer = model.log_densities(batch, noise)
     code = model.encode(batch)
     z, at_middle = code.q_z.at(noise), code.q_z.mean
     n = model.p_x.x_obs.n_outputs
@@ -121,10 +121,10 @@ def test_weights_at_imputation_do_not_hang_on_it(mask):
     batch = rows()
     batch = Batch.of(batch.x, batch.m)
     noise = epsilon(2, 6, 5, 3, 2)
-    with_it = model.answer(batch, noise)
+    with_it = model.log_densities(batch, noise)
     draws = model.expected(with_it)
     model.regression = None
-    without = model.answer(batch, noise)
+    without = model.log_densities(batch, noise)
     torch.testing.assert_close(with_it.log_p_x_obs, without.log_p_x_obs)
     if mask != "self":
         torch.testing.assert_close(log_weights(with_it), log_weights(without))
@@ -191,18 +191,18 @@ def trained_first(n_steps, seed=0):
     m = (torch.rand(x.shape, generator=generator) < 0.85).float()
     network = Network(width=32, depth=2, residual=False, linear=False, smooth=True)
     model = make(real_columns(3), n_sets=1, regression=network).float()
-    table = Table(x, m, 2, 0.1, Noise(seed), held_rows=400)
+    table = Table(x, m, 2, 0.1, Noise(seed), validation_rows=400)
     assert not table.held[:, 400:].any()
     model.regression.places.start(table.x.expand(table.m.shape), table.m)
     parameters = list(model.regression.parameters())
     first = First(
         parameters,
         lambda *given: -model.log_p_by_regression(*given),
-        lambda split: judge_regression(model, split),
+        lambda split: choose_regression_weight(model, split),
     )
-    before = held_out_error(model, table)
-    train_first(first, model, table, Noise(seed), 100.0, lambda done: done / n_steps)
-    return model, before, held_out_error(model, table)
+    before = validation_error(model, table)
+    pretrain(first, model, table, Noise(seed), 100.0, lambda done: done / n_steps)
+    return model, before, validation_error(model, table)
 
 
 def test_what_is_trained_first_learns_and_is_trained_no_more():
@@ -225,11 +225,11 @@ def test_held_out_cells_decide_whether_it_is_believed():
     # no time to learn: factor analysis knows all there is to know of this table
     imputer = PSMVAEImputer(max_time=1e-3, device="cpu", random_state=0).fit(holes)
     assert imputer.model_.regression is not None
-    assert not imputer.model_.regressed.any()
+    assert not imputer.model_.regression_weight.any()
     error = (imputer.transform(holes) - x)[np.isnan(holes)]
     assert np.sqrt(np.mean(error**2)) < 0.3
     model, _, _ = trained_first(400)
-    assert (model.regressed > 0.5).all()
+    assert (model.regression_weight > 0.5).all()
 
 
 @torch.no_grad()
@@ -245,29 +245,29 @@ def test_it_is_believed_by_column_and_as_far_as_held_out_cells_say(monkeypatch):
     middle = torch.tensor([0.0, 2.0, 0.3, 1.0])
     model.regression.net.last.bias.view(-1).copy_(middle)
     table = Table(x, m, 1, 0.2, Noise(0))
-    assert not judge_regression(model, table).any()
-    assert not model.regressed.any()
+    assert not choose_regression_weight(model, table).any()
+    assert not model.regression_weight.any()
     # there is in the fourth column, where the middle of the two is right; that the regression as
     # a whole is worse is no reason
     model.p_x.net.last.bias[..., 3] = -1.0
     with monkeypatch.context() as alone:
-        alone.setattr("psmvae.training.latent.COMPANY", 0)
-        assert judge_regression(model, table).all()
-        assert model.regressed.tolist()[0][1:] == [0.0, 0.0, 0.5]
+        alone.setattr("psmvae.training.latent_recipe.COMPANY", 0)
+        assert choose_regression_weight(model, table).all()
+        assert model.regression_weight.tolist()[0][1:] == [0.0, 0.0, 0.5]
         model.p_x.net.last.bias[..., 0] = 5.0
-        assert judge_regression(model, table).all()
-        assert model.regressed.tolist() == [[1.0, 0.0, 0.0, 0.5]]
+        assert choose_regression_weight(model, table).all()
+        assert model.regression_weight.tolist() == [[1.0, 0.0, 0.0, 0.5]]
         # what is measured in one pass is what it would predict
         batch, _ = next(table.measured())
-        model.regressed.fill_(1.0)
+        model.regression_weight.fill_(1.0)
         by_belief = torch.stack(list(predict_by_belief(model, batch)))
-        model.regressed.fill_(0.25)
+        model.regression_weight.fill_(0.25)
         torch.testing.assert_close(model.predict(batch), by_belief[BELIEFS.index(0.25)])
     # a column without cells of its own goes by all others, which say 0, 0 and 1
     table.held[..., 0] = False
     model.p_x.net.last.bias[..., 3] = 5.0
-    judge_regression(model, table)
-    assert 0.0 < float(model.regressed[0, 0]) < 1.0
+    choose_regression_weight(model, table)
+    assert 0.0 < float(model.regression_weight[0, 0]) < 1.0
 
 
 @torch.no_grad()
@@ -276,14 +276,16 @@ def test_what_is_half_believed_is_half_way():
     batch = rows()
     found = []
     for belief in (0.0, 1.0, 0.25):
-        model.regressed.fill_(belief)
+        model.regression_weight.fill_(belief)
         found.append(model.predict(batch)[batch.visible == 0])
     torch.testing.assert_close(found[2], 0.75 * found[0] + 0.25 * found[1])
 
 
 def test_few_cells_draw_weights_to_nothing_and_no_further():
     x = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0], [np.nan, 4.0]])
-    imputer = PSMVAEImputer(regression=PLAIN, held_out=0.5, max_epochs=30, random_state=0)
+    imputer = PSMVAEImputer(
+        regression=PLAIN, validation_fraction=0.5, max_epochs=30, random_state=0
+    )
     assert np.isfinite(imputer.fit(x).transform(x)).all()
     assert max(float(p.abs().max()) for p in imputer.model_.regression.parameters()) < 2.0
 
@@ -292,7 +294,7 @@ def test_a_regression_that_is_not_believed_is_not_heard_even_if_it_is_infinite()
     model = make(real_columns(4), n_sets=1, network=RESIDUAL, regression=PLAIN)
     batch = rows()
     with torch.no_grad():
-        model.regressed.fill_(0.0)
+        model.regression_weight.fill_(0.0)
         expected = model.predict(batch)
         model.regression.net.last.bias.fill_(torch.inf)
         torch.testing.assert_close(model.predict(batch), expected)

@@ -13,9 +13,14 @@ from psmvae.nn.columns import Layout
 from psmvae.nn.mask import mask_model
 from psmvae.nn.noise import Noise
 from psmvae.training import Training
-from psmvae.training.heldout import Table, held_out_error
-from psmvae.training.latent import LatentRecipe, calibrate, choose_proposal, choose_trust
+from psmvae.training.latent_recipe import (
+    LatentRecipe,
+    calibrate,
+    choose_proposal_scale,
+    choose_weight_power,
+)
 from psmvae.training.loop import train as train_recipe
+from psmvae.training.validation import Table, validation_error
 from psmvae.training.weights import Weights
 
 
@@ -145,7 +150,7 @@ class TestBootstrap:
 def test_held_out_values_do_not_reach_the_weights():
     """Changing a held-out value changes the error measured, not what is learned."""
     x, m = table()
-    held = Table(x, m, 1, TRAINING.held_out, Noise(3)).held[0]
+    held = Table(x, m, 1, TRAINING.validation_fraction, Noise(3)).held[0]
     changed = torch.where(held, x + 1.0, x)
     settings = Training(**{**TRAINING.__dict__, "patience": 1000})
     weights = []
@@ -174,9 +179,9 @@ def test_the_best_weights_come_back(mask):
     seen = []
     result = train(built, x, m, TRAINING, Noise(1), seen.append)
     assert [p.epoch for p in seen] == [1, 2, 3, 4]
-    split = Table(x, m, 2, TRAINING.held_out, Noise(1))
-    assert float(held_out_error(built, split).mean()) == pytest.approx(
-        result.history[-1].best_error, rel=1e-4
+    split = Table(x, m, 2, TRAINING.validation_fraction, Noise(1))
+    assert float(validation_error(built, split).mean()) == pytest.approx(
+        result.history[-1].best_validation_error, rel=1e-4
     )
 
 
@@ -184,16 +189,16 @@ def test_training_raises_the_objective():
     x, m = table(400)
     built = model(n_members=1)
     settings = Training(**{**TRAINING.__dict__, "max_epochs": 15, "average": 0.0})
-    errors = [p.held_out_error for p in train(built, x, m, settings, Noise(0)).history]
+    errors = [p.validation_error for p in train(built, x, m, settings, Noise(0)).history]
     assert min(errors) < 0.6
 
 
 def test_no_held_out_cells_trains_to_the_end():
     x, m = table()
-    settings = Training(**{**TRAINING.__dict__, "held_out": 0.0})
+    settings = Training(**{**TRAINING.__dict__, "validation_fraction": 0.0})
     result = train(model(), x, m, settings, Noise(0))
     assert len(result.history) == 4
-    assert result.history[-1].held_out_error is None
+    assert result.history[-1].validation_error is None
 
 
 def members(*gradients):
@@ -274,8 +279,8 @@ def test_a_share_of_the_last_work_is_enough_to_set_what_it_sets(mask):
     for name, each in built.state_dict().items():
         torch.testing.assert_close(each, before[name])
     recipe.finish(split, Noise(1), 0.05)
-    assert bool((built.proposal >= 1).all())
-    assert bool(((built.trust >= 0) & (built.trust <= 1)).all())
+    assert bool((built.proposal_scale >= 1).all())
+    assert bool(((built.weight_power >= 0) & (built.weight_power <= 1)).all())
     assert bool((built.spread >= 1).all())
 
 
@@ -284,19 +289,19 @@ def test_members_of_one_table_decide_together_whether_to_draw():
     with torch.no_grad():
         # the second is far from the posterior: only the weights can tell
         built.q_z.net.last.bias[1, :, :2] += 1.0
-    choose_trust(built, split, Noise(1))
-    assert built.by_middle.tolist() == [0.0, 0.0]
-    assert float(built.trust[1]) == 1.0
+    choose_weight_power(built, split, Noise(1))
+    assert built.use_posterior_mean.tolist() == [0.0, 0.0]
+    assert float(built.weight_power[1]) == 1.0
     x, m = (each.expand(2, -1, -1) for each in table(400))
     own = Table(x, m, 2, 0.2, Noise(0))
-    choose_trust(built, own, Noise(1))
-    assert built.by_middle.tolist() == [1.0, 0.0]
+    choose_weight_power(built, own, Noise(1))
+    assert built.use_posterior_mean.tolist() == [1.0, 0.0]
 
 
 def test_without_evidence_draws_are_weighed():
     built, split = started(n_members=1)
-    choose_trust(built, split, Noise(1), 0.0)
-    assert float(built.by_middle) == 0.0
+    choose_weight_power(built, split, Noise(1), 0.0)
+    assert float(built.use_posterior_mean) == 0.0
 
 
 def test_training_leaves_torchs_global_random_state_alone():
@@ -320,13 +325,13 @@ def test_draws_are_widened_where_the_model_is_too_sure():
 
 def test_a_narrow_q_gets_a_wider_proposal():
     built, split = started(n_members=2)
-    choose_proposal(built, split, Noise(1))
-    assert built.proposal.tolist() == [1.0, 1.0]
+    choose_proposal_scale(built, split, Noise(1))
+    assert built.proposal_scale.tolist() == [1.0, 1.0]
     with torch.no_grad():
         # log scales of q(z) come second: half the width
         built.q_z.net.last.bias[..., 2:] -= 0.7
-    choose_proposal(built, split, Noise(1))
-    assert bool((built.proposal >= 1.5).all())
+    choose_proposal_scale(built, split, Noise(1))
+    assert bool((built.proposal_scale >= 1.5).all())
 
 
 def test_trust_is_what_predicts_held_out_cells_best():
@@ -334,14 +339,14 @@ def test_trust_is_what_predicts_held_out_cells_best():
     with torch.no_grad():
         # far from the posterior: only the weights can tell
         built.q_z.net.last.bias[..., :2] += 1.0
-    choose_trust(built, split, Noise(1))
-    assert float(built.trust) == 1.0
-    assert float(built.by_middle) == 0.0
+    choose_weight_power(built, split, Noise(1))
+    assert float(built.weight_power) == 1.0
+    assert float(built.use_posterior_mean) == 0.0
 
 
 def test_no_draws_where_the_middle_predicts_as_well():
     # a linear decoder: the mean over z is the decoder of the mean
     built, split = started(n_members=1)
-    choose_trust(built, split, Noise(1))
-    assert float(built.by_middle) == 1.0
-    assert float(built.trust) == 0.0
+    choose_weight_power(built, split, Noise(1))
+    assert float(built.use_posterior_mean) == 1.0
+    assert float(built.weight_power) == 0.0

@@ -224,12 +224,12 @@ def test_unseen_levels(make):
     table = make({"a": [*"abcdefga", "x", None]})
     with pytest.raises(ValueError, match=r"'a' has 'a', 'b', 'c', 'd', 'e' and 2 more in 8 rows"):
         codec.encode(table)
-    encoded = codec.encode(table, unseen="missing")
+    encoded = codec.encode(table, handle_unknown="missing")
     assert encoded.m[:, 0].tolist() == [False] * 8 + [True, False]
     filled = codec.fill(table, np.ones((10, 1)))
     assert cells_of(filled, "a") == [*"abcdefga", "x", "y"]
-    with pytest.raises(ValueError, match="unseen must be"):
-        codec.encode(table, unseen="ignore")
+    with pytest.raises(ValueError, match="handle_unknown must be"):
+        codec.encode(table, handle_unknown="ignore")
 
 
 def test_a_column_that_is_empty_at_transform_takes_a_type_that_can_hold_its_values(make):

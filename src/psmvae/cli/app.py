@@ -1,4 +1,4 @@
-"""The commands and their options; the work is in :mod:`psmvae.cli.work`.
+"""The commands and their options; the work is in :mod:`psmvae.cli.commands`.
 
 Whatever loads torch or pyarrow is imported inside a command, so that ``--help`` stays quick.
 """
@@ -15,8 +15,7 @@ import typer
 from psmvae._version import __version__
 from psmvae.cli import arguments as a
 from psmvae.cli import options as o
-from psmvae.cli.benchmark import benchmark
-from psmvae.cli.expand import expanded
+from psmvae.cli.option_groups import expanded
 from psmvae.cli.simulate import SimulateOptions, put_holes
 from psmvae.cli.source import ModelSource
 from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
@@ -40,7 +39,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(benchmark)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -122,9 +120,9 @@ def impute(
     psmvae impute patients.csv -o filled.csv
     """
     fitted = ModelSource(model, run, source)
-    from psmvae.cli import work
+    from psmvae.cli import commands
 
-    work.impute(files, fitted, Terminal(quiet=quiet), multiple=multiple)
+    commands.impute(files, fitted, Terminal(quiet=quiet), multiple=multiple)
 
 
 @app.command()
@@ -135,9 +133,9 @@ def fit(files: o.Files, model: o.ModelOptions, run: o.RunOptions, quiet: a.Quiet
     psmvae fit patients.parquet -o model.safetensors
     """
     source = ModelSource(model, run)
-    from psmvae.cli import work
+    from psmvae.cli import commands
 
-    work.fit(files, source, Terminal(quiet=quiet))
+    commands.fit(files, source, Terminal(quiet=quiet))
 
 
 @app.command()
@@ -154,9 +152,9 @@ def sets(
     psmvae sets patients.csv -o sets.csv
     """
     fitted = ModelSource(model, run, source)
-    from psmvae.cli import work
+    from psmvae.cli import commands
 
-    work.sets(files, fitted, Terminal(quiet=quiet))
+    commands.sets(files, fitted, Terminal(quiet=quiet))
 
 
 @app.command()

@@ -209,7 +209,7 @@ Draws = Annotated[
 UnseenOption = Annotated[
     Unseen | None,
     typer.Option(
-        "--unseen",
+        "--handle-unknown",
         help="A category the model never saw is an error (default) or read as missing; "
         "the cell itself is kept.",
         show_default=False,

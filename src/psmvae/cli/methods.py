@@ -55,7 +55,7 @@ _PARAMETERS = {
     "--max-time": "max_time",
     "--kind": "kinds",
     "--draws": "n_draws",
-    "--unseen": "unseen",
+    "--handle-unknown": "handle_unknown",
 }
 
 

@@ -62,19 +62,20 @@ class RunOptions:
     """How to compute: these may change from run to run with the same model."""
 
     draws: Draws = None
-    unseen: UnseenOption = None
+    handle_unknown: UnseenOption = None
     ignore: Ignore = None
     seed: Seed = 0
     device: Device = "auto"
 
     def given(self) -> list[str]:
         """The options that were given and not every method has, by the name a user types."""
-        return _given({"--draws": self.draws, "--unseen": self.unseen})
+        return _given({"--draws": self.draws, "--handle-unknown": self.handle_unknown})
 
     def parameters(self) -> dict[str, Any]:
         """The imputer's parameters that were given."""
         return _present(
-            n_draws=self.draws, unseen=None if self.unseen is None else self.unseen.value
+            n_draws=self.draws,
+            handle_unknown=None if self.handle_unknown is None else self.handle_unknown.value,
         )
 
 

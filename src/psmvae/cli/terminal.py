@@ -86,7 +86,7 @@ class Terminal:
             task = bar.add_task("training", total=None, error="", left="")
 
             def show(epoch: Epoch) -> None:
-                error, left = epoch.held_out_error, epoch.seconds_left
+                error, left = epoch.validation_error, epoch.seconds_left
                 bar.update(
                     task,
                     completed=epoch.epoch,

@@ -16,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psmvae.imputers import checks
-from psmvae.imputers.container import in_container
+from psmvae.imputers.output import in_container
 from psmvae.table.codec import Codec, Encoded
 from psmvae.table.frames import array_names, open_table
 from psmvae.table.schema import Schema
@@ -35,7 +35,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     """
 
     kinds: Mapping[str, str] | None
-    unseen: Literal["error", "missing"]
+    handle_unknown: Literal["error", "missing"]
     random_state: int | np.random.RandomState | None
 
     # False for imputers that learn from the table's own numbers
@@ -210,7 +210,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def _check_shared(self) -> None:
         """Check the parameters that every imputer has."""
-        checks.choice("unseen", self.unseen, ("error", "missing"))
+        checks.choice("handle_unknown", self.handle_unknown, ("error", "missing"))
         if self.kinds is not None and not isinstance(self.kinds, Mapping):
             raise TypeError(
                 f"kinds must map names of columns to their kinds, or be None, got {self.kinds!r}."
@@ -226,7 +226,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def _encode(self, X: Any) -> tuple[Floats, Bools]:
         self._check_fitted()
         encoded = self._codec(X).encode(
-            X, unseen=self.unseen, standardise=self.learns_from_standardised
+            X, handle_unknown=self.handle_unknown, standardise=self.learns_from_standardised
         )
         self._warn_of_names(X)
         return encoded.x, encoded.m

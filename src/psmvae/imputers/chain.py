@@ -202,7 +202,7 @@ class Chain:
         """
         return self._filled(x, lambda step, others: step.draw(others, rng))
 
-    def _filled(self, x: Floats, answer: Callable[[Step, Floats], Floats]) -> Floats:
+    def _filled(self, x: Floats, predict: Callable[[Step, Floats], Floats]) -> Floats:
         filled = np.array(x, dtype=np.float64)
         if filled.ndim != 2 or filled.shape[1] != len(self.fill):
             raise ValueError(
@@ -218,7 +218,7 @@ class Chain:
         for column, step in zip(self.column, self.steps, strict=True):
             at = np.flatnonzero(missing[:, column])
             if at.size:
-                now[at, column] = answer(step, np.delete(now[at], column, axis=1))
+                now[at, column] = predict(step, np.delete(now[at], column, axis=1))
         filled[np.ix_(rows, used)] = now
         return filled
 

@@ -29,14 +29,14 @@ class MatrixImputer(Imputer):
     ----------
     kinds : mapping of str to str, optional
         The kind of a column where the inferred one is not wanted.
-    unseen : {"error", "missing"}, default="error"
+    handle_unknown : {"error", "missing"}, default="error"
         What to do with a category that was not there at fit.
     random_state : int, RandomState or None, default=None
         One number gives the same result twice.
     """
 
     kinds: Mapping[str, str] | None = None
-    unseen: Literal["error", "missing"] = "error"
+    handle_unknown: Literal["error", "missing"] = "error"
     random_state: int | np.random.RandomState | None = None
 
     learns_from_standardised = False
@@ -85,7 +85,7 @@ class MeanImputer(MatrixImputer):
     Parameters
     ----------
     **parameters
-        Those of `MatrixImputer`: kinds, unseen, random_state.
+        Those of `MatrixImputer`: kinds, handle_unknown, random_state.
 
     Examples
     --------
@@ -225,7 +225,7 @@ class ChainImputer(MatrixImputer):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MICEImputer(ChainImputer):
-    """Fill in missing values by chained equations: each column regressed on all others.
+    """Fill in missing values by chained equations: each column regression_weight on all others.
 
     scikit-learn's `IterativeImputer` over `BayesianRidge`. Assumes that cells are missing at random
     and that columns are linear in one another.
@@ -240,7 +240,7 @@ class MICEImputer(ChainImputer):
         Chains fitted with ``sample_posterior=True``; draw k of `sample` comes from chain k,
         beginning again after the last.
     **parameters
-        Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, unseen,
+        Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, handle_unknown,
         random_state).
 
     Notes
@@ -317,7 +317,7 @@ class MissForestImputer(ChainImputer):
     n_jobs : int or None, default=-1
         Cores used to grow them; -1 takes all.
     **parameters
-        Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, unseen,
+        Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, handle_unknown,
         random_state).
 
     Examples

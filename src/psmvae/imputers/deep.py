@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from psmvae.imputers import checks, sizing
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer
-from psmvae.imputers.show import both, progress_bar
+from psmvae.imputers.progress import both, progress_bar
 from psmvae.nn.settings import Network
 from psmvae.table.codec import Encoded
 from psmvae.training.settings import Progress, Training
@@ -50,20 +50,20 @@ class DeepImputer(Imputer):
         The kind of a column where the inferred one is not wanted: "real", "positive" (log-normal),
         "integer", "count" (negative binomial), "binary", "ordinal" (cumulative logits) or
         "categorical". "positive" and "count" are never inferred.
-    unseen : {"error", "missing"}, default="error"
+    handle_unknown : {"error", "missing"}, default="error"
         What to do with a category that was not there at fit.
     network : Network or "auto", default="auto"
         The networks' architecture; "auto" sizes it to the table.
-    hide : float or "auto", default="auto"
+    input_mask_rate : float or "auto", default="auto"
         Observed cells are hidden from the networks while training, a share of each row drawn from
-        U(0, hide). "auto" is .25.
+        U(0, input_mask_rate). "auto" is .25.
     max_epochs : int or "auto", default="auto"
         Epochs of training at most: of a `regression` that is learned first, and again of the rest.
     batch_size : int or "auto", default="auto"
         Rows of a training step.
     learning_rate : float or "auto", default="auto"
         Of Adam. "auto" is 1e-3.
-    held_out : float, default=0.1
+    validation_fraction : float, default=0.1
         Share of the observed cells held out to measure the error that stops training; 0 trains for
         `max_epochs` and keeps the last weights. (Beside a `regression`, cells of some rows only.)
     patience : int, default=20
@@ -75,7 +75,7 @@ class DeepImputer(Imputer):
         Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
         imputers with latent variables start from a shorter factor analysis, and "auto" stands for
         what learns fastest: a `network` of two blocks of 128 without dropout, a `learning_rate` of
-        3e-3, a `hide` of .5; a `PSMVAEImputer` has a network of one block of 64 beside its
+        3e-3, a `input_mask_rate` of .5; a `PSMVAEImputer` has a network of one block of 64 beside its
         `regression`.
     device : str, default="auto"
         "auto" (CUDA where there is one), "cpu", "cuda" or "cuda:N".
@@ -90,7 +90,7 @@ class DeepImputer(Imputer):
         What each column is.
     history_ : list of Progress
         One entry an epoch, and up to ten for a `regression` that is learned first.
-    best_error_ : float or None
+    best_validation_error_ : float or None
         Error of the held-out cells, in standard deviations, of the weights that were kept.
     n_epochs_ : int
         Epochs trained, those of a `regression` among them.
@@ -104,13 +104,13 @@ class DeepImputer(Imputer):
     n_members: int = 1
     bootstrap: bool = False
     kinds: Mapping[str, str] | None = None
-    unseen: Literal["error", "missing"] = "error"
+    handle_unknown: Literal["error", "missing"] = "error"
     network: Network | Literal["auto"] = "auto"
-    hide: float | Literal["auto"] = "auto"
+    input_mask_rate: float | Literal["auto"] = "auto"
     max_epochs: int | Literal["auto"] = "auto"
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
-    held_out: float = 0.1
+    validation_fraction: float = 0.1
     patience: int = 20
     max_time: float | None = None
     device: str = "auto"
@@ -146,8 +146,10 @@ class DeepImputer(Imputer):
             if not isinstance(value := getattr(self, name), str) or value != "auto":
                 checks.whole_number(name, value, low=1)
         self._check_network()
-        checks.number("hide", self.hide, 0.0, 1.0, open_high=True, words=("auto",))
-        checks.number("held_out", self.held_out, 0.0, 0.5)
+        checks.number(
+            "input_mask_rate", self.input_mask_rate, 0.0, 1.0, open_high=True, words=("auto",)
+        )
+        checks.number("validation_fraction", self.validation_fraction, 0.0, 0.5)
         checks.number("learning_rate", self.learning_rate, 0.0, open_low=True, words=("auto",))
         if self.max_time is not None:
             checks.number("max_time", self.max_time, 0.0, open_low=True)
@@ -159,9 +161,9 @@ class DeepImputer(Imputer):
             raise TypeError(f"network must be a Network or 'auto', got {self.network!r}.")
 
     @property
-    def _pace(self) -> sizing.Pace:
+    def _pace(self) -> sizing.Preset:
         """What "auto" stands for."""
-        return sizing.USUAL
+        return sizing.STANDARD
 
     def _network(self, n_rows: int, n_columns: int) -> Network:
         if self.network != "auto":
@@ -180,35 +182,39 @@ class DeepImputer(Imputer):
             learning_rate=(
                 pace.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
             ),
-            held_out=float(self.held_out),
+            validation_fraction=float(self.validation_fraction),
             patience=int(self.patience),
-            hide=pace.hide if self.hide == "auto" else float(self.hide),
+            input_mask_rate=pace.input_mask_rate
+            if self.input_mask_rate == "auto"
+            else float(self.input_mask_rate),
             beta=1.0,
-            average=AVERAGE if self.held_out > 0 else 0.0,
+            average=AVERAGE if self.validation_fraction > 0 else 0.0,
             weight_observed=False,
             max_time=None if self.max_time is None else float(self.max_time),
             linear_rows=pace.linear_rows,
             linear_steps=pace.linear_steps,
             bootstrap=bool(self.bootstrap),
-            first_steps=(
-                0 if pace.regression is None else sizing.first_steps_for(n_rows, most_epochs)
+            pretrain_steps=(
+                0 if pace.regression is None else sizing.pretrain_steps_for(n_rows, most_epochs)
             ),
-            first_share=pace.first_share,
-            settle_steps=sizing.settle_steps_for(checks.torch_device(self.device).type),
-            held_rows=pace.held_rows,
+            pretrain_time_fraction=pace.pretrain_time_fraction,
+            post_pretrain_steps=sizing.post_pretrain_steps_for(
+                checks.torch_device(self.device).type
+            ),
+            validation_rows=pace.validation_rows,
         )
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         """Build the model and train it."""
         import torch
 
+        from psmvae.nn.matmul_backend import use_blas
         from psmvae.nn.noise import Noise
-        from psmvae.nn.products import by_blas
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
         # gradients are needed here, also where the caller has switched them off
-        with by_blas(), torch.inference_mode(mode=False):
+        with use_blas(), torch.inference_mode(mode=False):
             self._build()
             self.model_.to(device)
             x, m = self._tensors(encoded.x, encoded.m)
@@ -230,7 +236,7 @@ class DeepImputer(Imputer):
     def _take(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
         """Set what training told, and what is learned of the table by the trained model."""
         self.history_ = history
-        self.best_error_ = history[-1].best_error if history else None
+        self.best_validation_error_ = history[-1].best_validation_error if history else None
         self.n_epochs_ = history[-1].epoch if history else 0
         self._conclude(x, m)
 
@@ -240,9 +246,9 @@ class DeepImputer(Imputer):
     def _points(self, x: Floats, m: Bools) -> Floats:
         import torch
 
-        from psmvae.nn.products import by_blas
+        from psmvae.nn.matmul_backend import use_blas
 
-        with by_blas(), torch.no_grad():
+        with use_blas(), torch.no_grad():
             expected = self._expected(*self._tensors(x, m))
             columns: Columns = self.model_.inputs
             return self._in_table_order(columns.point(expected).double().cpu().numpy())
@@ -250,9 +256,9 @@ class DeepImputer(Imputer):
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         import torch
 
-        from psmvae.nn.products import by_blas
+        from psmvae.nn.matmul_backend import use_blas
 
-        with by_blas(), torch.no_grad():
+        with use_blas(), torch.no_grad():
             drawn = self._sampled(*self._tensors(x, m), n, seed)
             return self._in_table_order(drawn.cpu().numpy())
 
@@ -303,7 +309,7 @@ class DeepImputer(Imputer):
             **facts,
             "training": dataclasses.asdict(self._training(self.n_rows_)),
             "n_epochs": self.n_epochs_,
-            "held_out_error": self.best_error_,
+            "validation_error": self.best_validation_error_,
             "n_parameters": sum(p.numel() for p in self.model_.parameters()),
         }
 
@@ -317,7 +323,7 @@ class DeepImputer(Imputer):
         self.model_.load_state_dict(arrays)
         last = plain["last"]
         self.history_ = [Progress(**last)] if last else []
-        self.best_error_ = last["best_error"] if last else None
+        self.best_validation_error_ = last["best_validation_error"] if last else None
         self.n_epochs_ = last["epoch"] if last else 0
 
     def _check_unchanged(self) -> None:

@@ -78,11 +78,11 @@ class GAINImputer(DeepImputer):
         """
         settings: dict[str, Any] = {
             "network": "columns",
-            "hide": 0.0,
+            "input_mask_rate": 0.0,
             "learning_rate": 1e-3,
             "max_epochs": 1000,
             "batch_size": 200,
-            "held_out": 0.0,
+            "validation_fraction": 0.0,
         }
         return cls(**(settings | overrides))
 
@@ -112,7 +112,7 @@ class GAINImputer(DeepImputer):
         return GAIN(layout, settings, noise)
 
     def _recipe(self, training: Training) -> Recipe:
-        from psmvae.training.adversarial import AdversarialRecipe
+        from psmvae.training.gan_recipe import AdversarialRecipe
 
         del training
         return AdversarialRecipe(self.model_)

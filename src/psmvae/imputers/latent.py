@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 # The hyperparameters of the paper that all its variational autoencoders share.
 PAPER: dict[str, Any] = {
     "n_latent": 20,
-    "enough_draws": None,
+    "target_ess": None,
     "network": Network.paper(),
-    "hide": 0.0,
+    "input_mask_rate": 0.0,
     "learning_rate": 1e-3,
     "max_epochs": 1000,
     "batch_size": 200,
-    "held_out": 0.0,
+    "validation_fraction": 0.0,
 }
 
 
@@ -54,7 +54,7 @@ class LatentImputer(DeepImputer):
         draws gain nothing, single imputations take the middle of q(z | ·) for all of them. With one
         draw there is nothing to weigh: sets then count as q(r | ·) says, and every row has a draw
         of its own, the same for equal rows; with more, rows share them.
-    enough_draws : float or None, default=10
+    target_ess : float or None, default=10
         Effective sample size at which a row needs no more draws (they come in pairs and blocks, 20
         first). None gives every row all `n_draws`.
     max_memory : int or "auto", default="auto"
@@ -68,14 +68,14 @@ class LatentImputer(DeepImputer):
 
     Attributes
     ----------
-    in_a_hurry_ : bool
+    fast_preset_ : bool
         Whether `max_time` left a CPU so little time that "auto", where it was given, stood for what
         learns fastest.
     """
 
     n_latent: int | Literal["auto"] = "auto"
     n_draws: int = 100
-    enough_draws: float | None = 10.0
+    target_ess: float | None = 10.0
     max_memory: int | Literal["auto"] = "auto"
     scale: float | Literal["learned", "student"] = "learned"
     weight_observed: bool = False
@@ -119,21 +119,21 @@ class LatentImputer(DeepImputer):
         device = checks.torch_device(self.device).type
         limit = None if self.max_time is None else float(self.max_time)
         found = sizing.pace(self.n_rows_, int(self.n_members), limit, device)
-        self.in_a_hurry_ = found is sizing.HURRIED
+        self.fast_preset_ = found is sizing.FAST
         return encoded
 
     @property
-    def _pace(self) -> sizing.Pace:
-        return sizing.HURRIED if self.in_a_hurry_ else sizing.USUAL
+    def _pace(self) -> sizing.Preset:
+        return sizing.FAST if self.fast_preset_ else sizing.STANDARD
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
-        return arrays, {**plain, "in_a_hurry": self.in_a_hurry_}
+        return arrays, {**plain, "fast_preset": self.fast_preset_}
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         # a device that loads a model may be another than the one in a hurry
-        checks.yes_or_no("in_a_hurry", plain["in_a_hurry"])
-        self.in_a_hurry_ = plain["in_a_hurry"]
+        checks.yes_or_no("fast_preset", plain["fast_preset"])
+        self.fast_preset_ = plain["fast_preset"]
         super()._set_state(arrays, plain)
 
     @abstractmethod
@@ -160,8 +160,8 @@ class LatentImputer(DeepImputer):
         for name in ("n_latent", "max_memory"):
             if not isinstance(value := getattr(self, name), str) or value != "auto":
                 checks.whole_number(name, value, low=1)
-        if self.enough_draws is not None:
-            checks.number("enough_draws", self.enough_draws, 1.0)
+        if self.target_ess is not None:
+            checks.number("target_ess", self.target_ess, 1.0)
         checks.number("scale", self.scale, 0.0, open_low=True, words=("learned", "student"))
         checks.yes_or_no("weight_observed", self.weight_observed)
         beta = getattr(self, "beta", 1.0)
@@ -184,7 +184,7 @@ class LatentImputer(DeepImputer):
         checks.mask_module(self.model_.p_m, self.model_.settings.n_members)
 
     def _recipe(self, training: Training) -> Recipe:
-        from psmvae.training.latent import LatentRecipe
+        from psmvae.training.latent_recipe import LatentRecipe
 
         return LatentRecipe(self.model_, training)
 
@@ -192,7 +192,7 @@ class LatentImputer(DeepImputer):
         from psmvae.inference.posterior import Posterior
 
         memory = None if self.max_memory == "auto" else int(self.max_memory) * 2**20
-        enough = None if self.enough_draws is None else float(self.enough_draws)
+        enough = None if self.target_ess is None else float(self.target_ess)
         return Posterior(self.model_, int(self.n_draws), seed, memory, enough)
 
     def _expected(self, x: Tensor, m: Tensor) -> Tensor:

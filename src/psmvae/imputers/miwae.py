@@ -15,9 +15,9 @@ from psmvae.training.settings import Training
 # Two hidden layers of 128, as MIWAE's authors use.
 TWO_LAYERS = Network(width=128, depth=2, residual=False, linear=False)
 MASKS: dict[str, MaskModel] = {
-    "self": SelfMask(ceiling=False, integrate="draw", trust_normal=True),
-    "self-high": SelfMask(ceiling=False, integrate="draw", trust_normal=True, sign="high"),
-    "self-low": SelfMask(ceiling=False, integrate="draw", trust_normal=True, sign="low"),
+    "self": SelfMask(ceiling=False, integrate="draw", train_jointly=True),
+    "self-high": SelfMask(ceiling=False, integrate="draw", train_jointly=True, sign="high"),
+    "self-low": SelfMask(ceiling=False, integrate="draw", train_jointly=True, sign="low"),
     "linear": JointMask(),
     "network": JointMask(hidden=32),
 }

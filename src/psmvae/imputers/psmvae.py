@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from psmvae.imputers import checks
 from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
-from psmvae.imputers.sizing import FEWEST_ROWS, HURRIED_FIRST, Pace, usual_first
+from psmvae.imputers.sizing import FAST_PRETRAINED, FEWEST_ROWS, Preset, standard_pretrained
 from psmvae.models.settings import PSMVAESettings, Settings
 from psmvae.nn.settings import LatentMask, MaskModel, Network, NoMask, SelfMask, mask_model
 from psmvae.table.codec import Encoded
@@ -54,7 +54,7 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         p(x_mis | z, r, x_obs), of which z and r then say how it varies. It is learned first, and
         believed as far as held-out cells of each column bear it out against the start of the rest
         (factor analysis); the rest then has few steps. "auto": one sized to the table, for 2,000
-        rows or more, with the mask models "latent" and "none", unless `held_out` is 0. Not with
+        rows or more, with the mask models "latent" and "none", unless `validation_fraction` is 0. Not with
         ``scale="student"``. It has a batch, a learning rate and a share of hidden cells of its own,
         and beside it cells are held out in 2,048 rows only (1,024 in a hurry).
     impute_from : {"x_obs", "x_mis"}, default="x_obs"
@@ -62,14 +62,14 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         depend on x (where it does, always "x_mis"). "x_mis" is the model's own and where `pi` has a
         say; "x_obs" has learned from every observed cell.
     **parameters
-        Those of `LatentImputer` (n_latent, n_draws, enough_draws, max_memory, scale,
-        weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, unseen, network, hide,
-        max_epochs, batch_size, learning_rate, held_out, patience, max_time, device, random_state,
+        Those of `LatentImputer` (n_latent, n_draws, target_ess, max_memory, scale,
+        weight_observed) and `DeepImputer` (n_members, bootstrap, kinds, handle_unknown, network, input_mask_rate,
+        max_epochs, batch_size, learning_rate, validation_fraction, patience, max_time, device, random_state,
         verbose).
 
     Attributes
     ----------
-    schema_, history_, best_error_, n_epochs_, in_a_hurry_
+    schema_, history_, best_validation_error_, n_epochs_, fast_preset_
         As in `DeepImputer` and `LatentImputer`.
     n_sets_ : int
         Number of pattern sets.
@@ -150,15 +150,15 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
             raise ValueError("regression needs a scale that is a number or 'learned'.")
 
     @property
-    def _pace(self) -> Pace:
+    def _pace(self) -> Preset:
         if not self._may_regress:
             return super()._pace
         # a small table teaches a regression less than it does factor analysis, and without held-out
         # cells nobody knows which one is better
-        pays = self.n_rows_ >= FEWEST_ROWS and self.held_out > 0
+        pays = self.n_rows_ >= FEWEST_ROWS and self.validation_fraction > 0
         if self.regression == "auto" and not pays:
             return super()._pace
-        return HURRIED_FIRST if self.in_a_hurry_ else usual_first(self.n_rows_)
+        return FAST_PRETRAINED if self.fast_preset_ else standard_pretrained(self.n_rows_)
 
     @property
     def _may_regress(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from psmvae.nn.settings import Network
-from psmvae.training.settings import LINEAR_ROWS, LINEAR_STEPS, first_batches
+from psmvae.training.settings import LINEAR_ROWS, LINEAR_STEPS, pretrain_batches
 
 # Steps of training asked for at most, whatever the number of rows.
 MAX_STEPS = 20_000
@@ -25,65 +25,69 @@ SECONDS_A_ROW, FEWEST_ROWS = 0.01, 2000
 
 
 @dataclass(frozen=True)
-class Pace:
+class Preset:
     """What "auto" stands for beside the sizes, and what the first weights may cost.
 
     ``network`` None is one sized to the table; ``linear_rows`` and ``linear_steps`` are the rows
     and steps of the factor analysis that training starts from. ``regression`` is the network of a
-    regression on x_obs, trained first and alone, for ``first_share`` of a user's time at most;
-    cells are held out in the first ``held_rows`` rows only, where given.
+    regression on x_obs, trained first and alone, for ``pretrain_time_fraction`` of a user's time at most;
+    cells are held out in the first ``validation_rows`` rows only, where given.
     """
 
     network: Network | None
     learning_rate: float
-    hide: float
+    input_mask_rate: float
     linear_rows: int
     linear_steps: int
     regression: Network | None = None
-    first_share: float = 1.0
-    held_rows: int | None = None
+    pretrain_time_fraction: float = 1.0
+    validation_rows: int | None = None
 
 
-USUAL = Pace(None, 1e-3, 0.25, LINEAR_ROWS, LINEAR_STEPS)
+STANDARD = Preset(None, 1e-3, 0.25, LINEAR_ROWS, LINEAR_STEPS)
 # Chosen by the error of held-out cells in the time that MissForest takes (`benchmarks/pace.py`).
 # All rows have something to teach then, and a thousand are enough to measure the error of.
-HURRIED = Pace(Network(width=128, depth=2), 3e-3, 0.5, 1000, 30)
+FAST = Preset(Network(width=128, depth=2), 3e-3, 0.5, 1000, 30)
 REGRESSION = Network(width=192, depth=3, residual=False, linear=False, smooth=True)
 LARGE_REGRESSION = replace(REGRESSION, width=256, depth=4)
-HURRIED_FIRST = Pace(
+FAST_PRETRAINED = Preset(
     Network(width=64, depth=1),
     3e-3,
     0.5,
     1000,
     30,
     regression=REGRESSION,
-    first_share=0.92,
-    held_rows=1024,
+    pretrain_time_fraction=0.92,
+    validation_rows=1024,
 )
-USUAL_FIRST = Pace(
+STANDARD_PRETRAINED = Preset(
     None,
     1e-3,
     0.25,
     LINEAR_ROWS,
     LINEAR_STEPS,
     regression=REGRESSION,
-    first_share=0.8,
-    held_rows=2048,
+    pretrain_time_fraction=0.8,
+    validation_rows=2048,
 )
 # From so many rows on a table can teach larger networks.
 MANY_ROWS = 10_000
 
 
-def pace(n_rows: int, n_members: int, max_time: float | None, device: str) -> Pace:
+def pace(n_rows: int, n_members: int, max_time: float | None, device: str) -> Preset:
     """How members learn from so many rows in the time a user gave on a device ("cpu", "cuda")."""
     if max_time is None or device != "cpu" or n_rows < FEWEST_ROWS:
-        return USUAL
-    return HURRIED if max_time < SECONDS_A_ROW * n_rows * n_members else USUAL
+        return STANDARD
+    return FAST if max_time < SECONDS_A_ROW * n_rows * n_members else STANDARD
 
 
-def usual_first(n_rows: int) -> Pace:
+def standard_pretrained(n_rows: int) -> Preset:
     """The usual pace with a regression as large as the rows can teach."""
-    return USUAL_FIRST if n_rows < MANY_ROWS else replace(USUAL_FIRST, regression=LARGE_REGRESSION)
+    return (
+        STANDARD_PRETRAINED
+        if n_rows < MANY_ROWS
+        else replace(STANDARD_PRETRAINED, regression=LARGE_REGRESSION)
+    )
 
 
 def network_for(n_rows: int, n_columns: int) -> Network:
@@ -117,11 +121,11 @@ def max_epochs_for(n_rows: int, batch_size: int) -> int:
     return max(MIN_EPOCHS, min(MAX_EPOCHS, MAX_STEPS // steps))
 
 
-def first_steps_for(n_rows: int, max_epochs: int) -> int:
+def pretrain_steps_for(n_rows: int, max_epochs: int) -> int:
     """Steps of a regression, which is trained before all else."""
-    return min(FIRST_STEPS, min(FIRST_EPOCHS, max_epochs) * first_batches(n_rows))
+    return min(FIRST_STEPS, min(FIRST_EPOCHS, max_epochs) * pretrain_batches(n_rows))
 
 
-def settle_steps_for(device: str) -> int:
+def post_pretrain_steps_for(device: str) -> int:
     """Steps of all else, where a regression decides the error."""
     return SETTLE_STEPS_ON_CPU if device == "cpu" else SETTLE_STEPS

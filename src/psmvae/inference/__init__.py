@@ -1,1 +1,1 @@
-"""Objectives and importance sampling, each defined once, from a model's answer."""
+"""Objectives and importance sampling, each defined once, from a model's densities."""

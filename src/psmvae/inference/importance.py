@@ -15,21 +15,26 @@ import math
 import torch
 from torch import Tensor
 
-from psmvae.models.batch import Answer
+from psmvae.models.batch import LogDensities
 
 
-def log_weights(answer: Answer, proposal: Tensor | None = None) -> Tensor:
+def log_weights(densities: LogDensities, proposal: Tensor | None = None) -> Tensor:
     """Log w, ``(member, row, draw, set)``.
 
     ``proposal`` ``(member,)`` is how many times wider than q(z | ·) the draws were made: their
-    noise is ``answer.epsilon``, which then is not standard normal.
+    noise is ``densities.epsilon``, which then is not standard normal.
     """
-    joint = answer.log_p_x_obs + answer.log_p_m + answer.log_p_z + answer.log_p_r.unsqueeze(2)
-    log_w = joint - answer.log_q_z
+    joint = (
+        densities.log_p_x_obs
+        + densities.log_p_m
+        + densities.log_p_z
+        + densities.log_p_r.unsqueeze(2)
+    )
+    log_w = joint - densities.log_q_z
     if proposal is None:
         return log_w
     c = proposal[:, None, None, None]
-    square, n_latent = answer.epsilon.square().sum(-1), answer.epsilon.shape[-1]
+    square, n_latent = densities.epsilon.square().sum(-1), densities.epsilon.shape[-1]
     # log q of N(μ, Σ) less that of N(μ, c² Σ)
     return log_w + n_latent * torch.log(c) - 0.5 * (1 - c**-2) * square
 

@@ -6,10 +6,12 @@ import torch
 from torch import Tensor
 
 from psmvae.inference.importance import bound, log_weights
-from psmvae.models.batch import Answer
+from psmvae.models.batch import LogDensities
 
 
-def elbo(answer: Answer, *, weight_observed: Tensor | float = 1.0, beta: float = 1.0) -> Tensor:
+def elbo(
+    densities: LogDensities, *, weight_observed: Tensor | float = 1.0, beta: float = 1.0
+) -> Tensor:
     r"""Evidence lower bound of each row, r integrated out.
 
     .. math::
@@ -21,7 +23,7 @@ def elbo(answer: Answer, *, weight_observed: Tensor | float = 1.0, beta: float =
 
     Parameters
     ----------
-    answer : Answer
+    densities : LogDensities
         Log densities of a batch.
     weight_observed : float
         w, the paper's 1 / (1 − missing rate); 1 gives the bound itself.
@@ -33,17 +35,17 @@ def elbo(answer: Answer, *, weight_observed: Tensor | float = 1.0, beta: float =
     Tensor
         ``(member, row)``.
     """
-    inside = weight_observed * answer.log_p_x_obs + answer.log_p_m
-    if answer.auxiliary is not None:
-        inside = inside + answer.auxiliary
+    inside = weight_observed * densities.log_p_x_obs + densities.log_p_m
+    if densities.auxiliary is not None:
+        inside = inside + densities.auxiliary
     # one draw, as in training, needs no mean
     inside = inside.squeeze(2) if inside.shape[2] == 1 else inside.mean(2)
-    log_ratio_r = answer.log_p_r - answer.log_q_r
-    per_set = torch.add(inside, log_ratio_r - answer.kl_z, alpha=beta)
-    return (torch.exp(answer.log_q_r) * per_set).sum(-1)
+    log_ratio_r = densities.log_p_r - densities.log_q_r
+    per_set = torch.add(inside, log_ratio_r - densities.kl_z, alpha=beta)
+    return (torch.exp(densities.log_q_r) * per_set).sum(-1)
 
 
-def iwae(answer: Answer, *, weight_observed: Tensor | float = 1.0) -> Tensor:
+def iwae(densities: LogDensities, *, weight_observed: Tensor | float = 1.0) -> Tensor:
     r"""Importance-weighted bound of each row, over the draws of z (and, where drawn, of x_mis).
 
     .. math:: \log \frac{1}{K} \sum_{l=1}^K \sum_r
@@ -53,7 +55,7 @@ def iwae(answer: Answer, *, weight_observed: Tensor | float = 1.0) -> Tensor:
 
     Parameters
     ----------
-    answer : Answer
+    densities : LogDensities
         Log densities of a batch.
     weight_observed : float
         w, the paper's 1 / (1 − missing rate); 1 gives the bound itself.
@@ -63,4 +65,4 @@ def iwae(answer: Answer, *, weight_observed: Tensor | float = 1.0) -> Tensor:
     Tensor
         ``(member, row)``.
     """
-    return bound(log_weights(answer) + (weight_observed - 1.0) * answer.log_p_x_obs)
+    return bound(log_weights(densities) + (weight_observed - 1.0) * densities.log_p_x_obs)

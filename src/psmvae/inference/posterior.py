@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from psmvae.inference.adaptive_draws import AdaptiveSampler
 from psmvae.inference.importance import (
     Running,
     log_weights,
@@ -16,7 +17,6 @@ from psmvae.inference.importance import (
     resample,
     tempered,
 )
-from psmvae.inference.pairs import PairSampler
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.columns import Cells
@@ -50,7 +50,7 @@ class Posterior:
         against: sets then count as q(r | ·) says, and each set of each row has a draw of its own.
     seed : int
         The draws' seed. All rows share the draws, or have one that is told by the row (equal rows
-        have the same), so a row's answer does not depend on which rows come with it.
+        have the same), so a row's result does not depend on which rows come with it.
     memory : int, optional
         Bytes a chunk of rows may take.
     enough : float, optional
@@ -70,7 +70,7 @@ class Posterior:
 
     def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """The expected statistics and the effective sample size of each row behind them."""
-        if not bool(self._trust.any()) and not self.model.p_m.depends_on_x:
+        if not bool(self._weight_power.any()) and not self.model.p_m.depends_on_x:
             return self._impute_by_q(x, m)
         settings = self.model.settings
         one_of_many = settings.n_members == 1 and settings.n_sets > 1
@@ -88,11 +88,11 @@ class Posterior:
         What `_run` comes to then, without the likelihoods and masks that it would not use. Where
         draws add nothing to the middle of q(z | ·), it stands for all of them.
         """
-        by_middle = bool(self.model.by_middle.all())
-        if by_middle and self.model.regression is not None and not self.model.from_second:
+        use_posterior_mean = bool(self.model.use_posterior_mean.all())
+        if use_posterior_mean and self.model.regression is not None and not self.model.from_second:
             found = [self.model.predict(batch).mean(0) for batch in self._chunks(x, m, 1)]
             return torch.cat(found), x.new_full((x.shape[0],), float(self.n_draws))
-        if by_middle:
+        if use_posterior_mean:
             settings = self.model.settings
             blocks = [x.new_zeros(settings.n_members, 1, 1, 1, settings.n_latent)]
             n_draws, counted = 1, self.n_draws
@@ -114,14 +114,14 @@ class Posterior:
     def _impute_by_pairs(self, x: Tensor, m: Tensor, enough: float) -> tuple[Tensor, Tensor]:
         """`impute` where sets that a row is surely not in can be left out."""
         model, n_sets = self.model, self.model.settings.n_sets
-        proposal, noise = self._proposal(model.trust), Noise(self.seed, x.device)
+        proposal, noise = self._proposal_scale(model.weight_power), Noise(self.seed, x.device)
         blocks = [
             paired_noise(model, size, noise, n_sets)[0, 0].transpose(0, 1) * proposal
             for size in self._block_sizes()
         ]
         block = min(BLOCK, self.n_draws)
         at_once = self.rows_at_once(block) * n_sets
-        sampler = PairSampler(model, blocks, proposal, model.trust, enough, at_once)
+        sampler = AdaptiveSampler(model, blocks, proposal, model.weight_power, enough, at_once)
         times = max(1, block // A_ROW_IN_DRAWS)
         found = [sampler(batch) for batch in self._chunks(x, m, block, times)]
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
@@ -162,8 +162,8 @@ class Posterior:
         For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
         """
         model, settings = self.model, self.model.settings
-        trust = self._trust if point else torch.ones_like(model.trust)
-        proposal = self._proposal(trust)
+        trust = self._weight_power if point else torch.ones_like(model.weight_power)
+        proposal = self._proposal_scale(trust)
         wide = proposal[:, None, None, None, None]
         noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
         blocks = []
@@ -178,9 +178,9 @@ class Posterior:
                 uniform = self._one_draw_of_x(batch) if model.joint else None
                 blocks = [(self._one_draw(batch) * wide, uniform)]
             for epsilon, uniform in blocks:
-                answer = model.answer(batch, epsilon, uniform=uniform)
-                values = model.expected(answer) if n_values else None
-                log_w = tempered(log_weights(answer, proposal), answer.log_q_r, trust)
+                densities = model.log_densities(batch, epsilon, uniform=uniform)
+                values = model.expected(densities) if n_values else None
+                log_w = tempered(log_weights(densities, proposal), densities.log_q_r, trust)
                 running.add(rows, log_w, values)
                 if self.enough is not None:
                     reached = running.effective_sample_size.mean(0)[rows]
@@ -210,14 +210,18 @@ class Posterior:
         return told_by_row(torch.cat([batch.x * batch.m, batch.m], -1), keys, noise)
 
     @property
-    def _trust(self) -> Tensor:
+    def _weight_power(self) -> Tensor:
         """How far weights are trusted for point estimates, ``(member,)``."""
         # by one draw a set, weights tell the luck of the draws rather than the sets
-        return torch.zeros_like(self.model.trust) if self.n_draws == 1 else self.model.trust
+        return (
+            torch.zeros_like(self.model.weight_power)
+            if self.n_draws == 1
+            else self.model.weight_power
+        )
 
-    def _proposal(self, trust: Tensor) -> Tensor:
+    def _proposal_scale(self, trust: Tensor) -> Tensor:
         """How much wider than q(z | ·) draws are, ``(member,)``."""
-        return torch.where(trust < 1, 1.0, self.model.proposal)
+        return torch.where(trust < 1, 1.0, self.model.proposal_scale)
 
     def set_probabilities(self, x: Tensor, m: Tensor) -> Tensor:
         """q(r | x_obs, m) of each member, ``(member, row, set)``."""
@@ -321,24 +325,24 @@ def draw(
     n_sets = model.settings.n_sets
     shape = (n_members, n_rows, n_draws, n_sets)
     epsilon = noise.normal(*shape, model.settings.n_latent)
-    epsilon = epsilon * model.proposal[:, None, None, None, None]
+    epsilon = epsilon * model.proposal_scale[:, None, None, None, None]
     uniform = noise.uniform(*shape, n_columns) if model.joint else None
-    answer = model.answer(batch, epsilon, uniform=uniform)
-    log_w = log_weights(answer, model.proposal)
+    densities = model.log_densities(batch, epsilon, uniform=uniform)
+    log_w = log_weights(densities, model.proposal_scale)
     draw_, set_ = resample(log_w, noise.uniform(n_members, n_rows, n))
-    z = _pick(answer.z, draw_, set_).unsqueeze(3).expand(-1, -1, -1, n_sets, -1)
+    z = _pick(densities.z, draw_, set_).unsqueeze(3).expand(-1, -1, -1, n_sets, -1)
     uniform = noise.uniform(n_members, n_rows, n, 1, n_columns)
     if observed:
-        p_x: Cells = model.p_x(z, None, both=False, shift=answer.shift)[0]
+        p_x: Cells = model.p_x(z, None, both=False, shift=densities.shift)[0]
         return _pick_set(p_x.sample(uniform), set_)
-    if model.joint and answer.x_drawn is not None:
+    if model.joint and densities.x_drawn is not None:
         # the weights are of these very values
-        drawn = _pick(answer.x_drawn, draw_, set_)
+        drawn = _pick(densities.x_drawn, draw_, set_)
     else:
-        drawn = _pick_set(model.sample_missing(z, answer.shift, uniform), set_)
-    expected = model.expected(answer)
+        drawn = _pick_set(model.sample_missing(z, densities.shift, uniform), set_)
+    expected = model.expected(densities)
     center = model.inputs.point(torch.einsum("eils,eilsf->eif", normalised(log_w), expected))
-    widened = center.unsqueeze(2) + model.spread[:, None, None] * (drawn - center.unsqueeze(2))
+    widened = center.unsqueeze(2) + model.draw_scale[:, None, None] * (drawn - center.unsqueeze(2))
     return torch.where(model.inputs.is_number, widened, drawn)
 
 

@@ -136,7 +136,7 @@ class NegativeBinomial:
 class CountBlock(nn.Module):
     """A group of count columns; a model value is the count itself.
 
-    Networks see the standardised log(1 + x), and answer on the same scale: log(1 + mean) is
+    Networks see the standardised log(1 + x), and densities on the same scale: log(1 + mean) is
     center + scale · output where that is above zero, bent so that it stays there. So a column of
     rare events is about linear in the output, and one of large counts log-linear. The size is
     learned for each column, or comes from the network; a fixed scale, which has no meaning for

@@ -54,7 +54,7 @@ class Encoding:
 
 
 @dataclass(frozen=True)
-class Answer:
+class LogDensities:
     """What a model says of a batch for given noise; sets are enumerated, never drawn.
 
     Shapes: ``log_q_r`` ``(member, row, set)``, ``log_p_r`` ``(member, 1, set)``, the other log

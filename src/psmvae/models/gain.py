@@ -63,7 +63,7 @@ class GAIN(nn.Module):
 
         ``filler`` is what the generator sees in place of cells that are not visible.
         """
-        seen = self.inputs.spread(batch.visible)
+        seen = self.inputs.per_feature(batch.visible)
         filled = torch.where(seen > 0, self.inputs.features(batch.x), filler)
         outputs: Tensor = self.generator(torch.cat([filled, batch.visible], -1))
         # distributions have axes for draws and sets, of which there are none here

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from psmvae.models.batch import Answer, Batch, Encoding
+from psmvae.models.batch import Batch, Encoding, LogDensities
 from psmvae.models.settings import Settings
 from psmvae.nn.columns import Cells, Columns, Layout, Logistics, LogTilt
 from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, Sizes
@@ -42,11 +42,11 @@ class GMVAE(nn.Module):
     observed_rate: Tensor
     # 1 / (1 − missing rate), the paper's weight of log p(x_obs | z, r)
     weight_observed: Tensor
-    spread: Tensor
-    proposal: Tensor
-    trust: Tensor
-    by_middle: Tensor
-    regressed: Tensor
+    draw_scale: Tensor
+    proposal_scale: Tensor
+    weight_power: Tensor
+    use_posterior_mean: Tensor
+    regression_weight: Tensor
 
     def __init__(
         self,
@@ -100,12 +100,12 @@ class GMVAE(nn.Module):
         # likelihood says, how much wider than q(z | ·) the proposal of importance draws is, the
         # power their weights are raised to for point estimates, and whether (1) or not (0) the
         # middle of q(z | ·) does as well as draws for these
-        self.register_buffer("spread", torch.ones(settings.n_members, n_columns))
-        self.register_buffer("proposal", torch.ones(settings.n_members))
-        self.register_buffer("trust", torch.ones(settings.n_members))
-        self.register_buffer("by_middle", torch.zeros(settings.n_members))
+        self.register_buffer("draw_scale", torch.ones(settings.n_members, n_columns))
+        self.register_buffer("proposal_scale", torch.ones(settings.n_members))
+        self.register_buffer("weight_power", torch.ones(settings.n_members))
+        self.register_buffer("use_posterior_mean", torch.zeros(settings.n_members))
         # how far the regression is believed about a column, from 0 to 1, where there is one
-        self.register_buffer("regressed", torch.ones(settings.n_members, n_columns))
+        self.register_buffer("regression_weight", torch.ones(settings.n_members, n_columns))
 
     @property
     def joint(self) -> bool:
@@ -154,7 +154,7 @@ class GMVAE(nn.Module):
 
     def visible_features(self, batch: Batch) -> Tensor:
         """Features of the visible cells, 0 of the others, ``(member, row, feature)``."""
-        return self.inputs.features(batch.x) * self.inputs.spread(batch.visible)
+        return self.inputs.features(batch.x) * self.inputs.per_feature(batch.visible)
 
     def _log_q_r(self, batch: Batch, shown: Tensor, noise: Noise | None) -> Tensor:
         # q(r) sees the whole mask, also of cells that are observed but hidden
@@ -165,14 +165,14 @@ class GMVAE(nn.Module):
 
     def _q_z(self, batch: Batch, shown: Tensor, noise: Noise | None) -> GaussianZ:
         features = shown[..., : self.inputs.n_features]
-        q_z: GaussianZ = self.q_z(shown, features, self.inputs.spread(batch.visible), noise)
+        q_z: GaussianZ = self.q_z(shown, features, self.inputs.per_feature(batch.visible), noise)
         return q_z
 
     def _shift(self, batch: Batch, q_z: GaussianZ, noise: Noise | None) -> Tensor | None:
         """What is added to the outputs of p(x | z, r), so that their middle is the regression's."""
         if self.regression is None:
             return None
-        moves = self.regressed.unsqueeze(1) * (1 - batch.visible)
+        moves = self.regression_weight.unsqueeze(1) * (1 - batch.visible)
         return self.p_x.shift(q_z.mean, self.middle(batch, noise), moves)
 
     def middle(self, batch: Batch, noise: Noise | None) -> Tensor:
@@ -197,7 +197,7 @@ class GMVAE(nn.Module):
         total: Tensor = (share * log_p).sum(-1)
         return total
 
-    def answer(
+    def log_densities(
         self,
         batch: Batch,
         epsilon: Tensor,
@@ -205,7 +205,7 @@ class GMVAE(nn.Module):
         *,
         auxiliary: bool = False,
         uniform: Tensor | None = None,
-    ) -> Answer:
+    ) -> LogDensities:
         """All log densities at z = q_z(ε), for ε ``(member, row, draw, set, latent)``.
 
         ``auxiliary`` asks for the factors that only the objective needs; ``noise`` is given while
@@ -233,7 +233,7 @@ class GMVAE(nn.Module):
             x_drawn = torch.where(m > 0, x, x_drawn)
         if log_p_m is None:
             mask_of_x = self._mask_of_x(x, m, known, z, p_x_mis, x_drawn)
-        return Answer(
+        return LogDensities(
             log_q_r=log_q_r(),
             log_p_r=self.p_r(),
             q_z=q_z,
@@ -250,19 +250,19 @@ class GMVAE(nn.Module):
 
     @property
     def knows_pairs(self) -> bool:
-        """Whether `answer_pairs` can be asked: not where a mask needs x, or all sets at once."""
+        """Whether `log_densities_of_pairs` can be asked: not where a mask needs x, or all sets at once."""
         asks = getattr(self.p_m, "takes_sets", False) and hasattr(self.p_m, "log_prob")
         return bool(asks) and not self.p_m.depends_on_x
 
-    def answer_pairs(
+    def log_densities_of_pairs(
         self,
         batch: Batch,
         encoded: Encoding,
         row: Tensor,
         set_: Tensor,
         epsilon: Tensor,
-    ) -> Answer:
-        """What `answer` says of some pairs of a row and a set, as rows with one set.
+    ) -> LogDensities:
+        """What `log_densities` says of some pairs of a row and a set, as rows with one set.
 
         ``encoded`` is what `encode` said of the batch, ``row`` and ``set_`` are ``(pair,)``.
         """
@@ -270,7 +270,7 @@ class GMVAE(nn.Module):
         z = pairs.q_z.at(epsilon)
         x, m, known = (part[:, row, None, None] for part in (batch.x, batch.m, batch.known))
         p_x_obs, p_x = self.heads(z, set_, pairs.shift)
-        return Answer(
+        return LogDensities(
             log_q_r=pairs.log_q_r,
             log_p_r=self.p_r()[:, 0, set_].unsqueeze(-1),
             q_z=pairs.q_z,
@@ -315,7 +315,7 @@ class GMVAE(nn.Module):
         x_obs whatever the mask model.
         """
         shown = self.visible_input(batch)
-        if self.regression is not None and bool((self.regressed == 1).all()):
+        if self.regression is not None and bool((self.regression_weight == 1).all()):
             p_x: Cells = self.p_x.x_obs(self.middle(batch, None))
         else:
             q_z = self._q_z(batch, shown, None)
@@ -324,13 +324,13 @@ class GMVAE(nn.Module):
         q_r = self._log_q_r(batch, shown, None).exp()
         return (q_r.unsqueeze(-1) * p_x.expected().squeeze(2)).sum(2)
 
-    def expected(self, answer: Answer) -> Tensor:
+    def expected(self, densities: LogDensities) -> Tensor:
         """E[statistics(x_j) | m_j = 0, z, r], ``(member, row, draw, set, statistic)``."""
-        if self.joint and answer.x_drawn is not None:
-            return self.inputs.statistics(answer.x_drawn)
+        if self.joint and densities.x_drawn is not None:
+            return self.inputs.statistics(densities.x_drawn)
         if self.tilts:
-            return answer.p_x.tilted(self._log_missing(answer.z), self._logistics)
-        return answer.p_x.expected()
+            return densities.p_x.tilted(self._log_missing(densities.z), self._logistics)
+        return densities.p_x.expected()
 
     def sample_missing(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
         """A draw of x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""

@@ -124,7 +124,7 @@ class Columns(nn.Module):
         pairs = zip(self.blocks, self.slices(), strict=True)
         return joined([block.statistics(x[..., at]).flatten(-2) for block, at in pairs])
 
-    def spread(self, per_column: Tensor) -> Tensor:
+    def per_feature(self, per_column: Tensor) -> Tensor:
         """A number a column repeated for its features: ``(..., column) -> (..., feature)``."""
         if self.n_features == self.n_columns:
             return per_column

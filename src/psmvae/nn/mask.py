@@ -177,8 +177,10 @@ class SelfMaskModule(nn.Module):
         super().__init__()
         self.columns = shape.columns
         self.ceiling = settings.ceiling
-        self.trust_normal = (
-            settings.columns is not None if settings.trust_normal is None else settings.trust_normal
+        self.train_jointly = (
+            settings.columns is not None
+            if settings.train_jointly is None
+            else settings.train_jointly
         )
         rate = shape.missing_rate.clamp(MIN_RATE, 1 - MIN_RATE)
         sets = (shape.n_members, 1, 1, shape.n_sets)

@@ -9,7 +9,7 @@ from psmvae.nn.columns import Columns
 from psmvae.nn.factors import Sizes
 from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
-from psmvae.nn.places import Places
+from psmvae.nn.quantile_encoding import Places
 from psmvae.nn.settings import Network
 
 

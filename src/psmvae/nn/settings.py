@@ -128,7 +128,7 @@ class SelfMask:
     sign : {"high", "low"}, optional
         What is known of w: "high" values go missing more often, or "low" ones. Holds for columns of
         numbers; unknown by default.
-    trust_normal : bool, optional
+    train_jointly : bool, optional
         Learn x and mask together from the start, as a selection model does. This also corrects what
         the selection did to the relations between columns, but it takes a skewed residual for a
         sign of selection, and so is only as good as the assumption that residuals are normal.
@@ -150,7 +150,7 @@ class SelfMask:
     columns: Sequence[str] | None = None
     ceiling: bool = True
     integrate: Integrate = "quadrature"
-    trust_normal: bool | None = None
+    train_jointly: bool | None = None
     sign: Literal["high", "low"] | None = None
     tilt: bool = True
 

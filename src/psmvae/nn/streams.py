@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
-    """Start ``run`` beside what follows; calling the answer waits for it.
+    """Start ``run`` beside what follows; calling the result waits for it.
 
     Only while a GPU's work is being captured: kernels of a few microseconds leave most of a GPU
     idle, and as branches of a graph they overlap. Elsewhere, and in a compiled program, it is

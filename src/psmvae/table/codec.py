@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from psmvae.table.cells import MAX_WHOLE, Cells, New, as_numpy, holds
-from psmvae.table.doubts import doubt, strays
+from psmvae.table.column_checks import doubt, strays
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frames import Frame, open_table, quoted
 from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
@@ -138,7 +138,7 @@ class Codec:
         self,
         table: Any,
         *,
-        unseen: Literal["error", "missing"] = "error",
+        handle_unknown: Literal["error", "missing"] = "error",
         standardise: bool = True,
     ) -> Encoded:
         """Model values of a table with the fitted columns.
@@ -147,7 +147,7 @@ class Codec:
         ----------
         table : DataFrame, Table, 2-D array or list of rows
             A frame's columns are found by name, in any order; an array's by position.
-        unseen : {"error", "missing"}, default="error"
+        handle_unknown : {"error", "missing"}, default="error"
             What to do about a level that was not there in `fit`.
         standardise : bool, default=True
             False gives numbers as the table has them, to the bit; codes of levels are the same.
@@ -168,13 +168,13 @@ class Codec:
         Examples
         --------
         >>> codec = Codec.fit([["a"], ["b"], [None]])
-        >>> codec.encode([["b"], ["z"]], unseen="missing").m.tolist()
+        >>> codec.encode([["b"], ["z"]], handle_unknown="missing").m.tolist()
         [[True], [False]]
         """
         from psmvae.kinds import KINDS
 
-        if unseen not in {"error", "missing"}:
-            message = f"unseen must be 'error' or 'missing', got {unseen!r}"
+        if handle_unknown not in {"error", "missing"}:
+            message = f"handle_unknown must be 'error' or 'missing', got {handle_unknown!r}"
             raise ValueError(message)
         frame, where = self._open(table)
         shape = (frame.n_rows, len(self.schema.modelled))
@@ -182,7 +182,7 @@ class Codec:
         for j, column in enumerate(self.schema.modelled):
             cells = _same_family(frame.cells(where[column.name]), column)
             check_finite(cells)
-            values = _codes(cells, column, unseen) if column.levels else cells.values()
+            values = _codes(cells, column, handle_unknown) if column.levels else cells.values()
             observed = ~np.isnan(values)
             kind = KINDS[column.kind]
             check_domain(cells, column.kind, values)
@@ -285,13 +285,13 @@ def _same_family(cells: Cells, column: Column) -> Cells:
     return cells
 
 
-def _codes(cells: Cells, column: Column, unseen: str) -> NDArray[np.float64]:
+def _codes(cells: Cells, column: Column, handle_unknown: str) -> NDArray[np.float64]:
     codes = cells.codes(column.levels)
     strange = codes == -1
     if strange.any():
-        if unseen == "error":
+        if handle_unknown == "error":
             levels = list(dict.fromkeys(cells.raw[strange].tolist()))
-            remedy = either("unseen='missing'", "--unseen missing")
+            remedy = either("handle_unknown='missing'", "--handle-unknown missing")
             message = (
                 f"column {column.name!r} has {quoted(levels, 5)} in {np.count_nonzero(strange)} "
                 f"rows, not among the {column.n_levels} levels it was fitted on "

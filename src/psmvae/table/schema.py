@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psmvae.table.cells import MAX_WHOLE
-from psmvae.table.doubts import almost_numbers, strays
+from psmvae.table.column_checks import almost_numbers, strays
 from psmvae.table.frames import quoted
 from psmvae.table.words import either, option
 

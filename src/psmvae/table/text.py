@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-# What is surely no value. Of ".", "?" and "-" that cannot be said: see `psmvae.table.doubts`.
+# What is surely no value. Of ".", "?" and "-" that cannot be said: see `psmvae.table.column_checks`.
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = 1 << 16

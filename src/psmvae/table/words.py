@@ -43,8 +43,8 @@ def either(python: str, command_line: str) -> str:
 
     Examples
     --------
-    >>> either("unseen='missing'", "--unseen missing")
-    "unseen='missing'"
+    >>> either("handle_unknown='missing'", "--handle-unknown missing")
+    "handle_unknown='missing'"
     """
     return command_line if _ON_COMMAND_LINE.get() else python
 

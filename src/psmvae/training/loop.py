@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from psmvae.models.batch import Batch
+from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
-from psmvae.nn.products import by_tensor_cores
 from psmvae.training.adam import Adam
-from psmvae.training.compiled import Compiled, Loss
-from psmvae.training.first import train_first
-from psmvae.training.heldout import Table, held_out_error, picked
+from psmvae.training.pretrain import pretrain
 from psmvae.training.recipe import Recipe
-from psmvae.training.settings import Progress, Training, first_batches
+from psmvae.training.settings import Progress, Training, pretrain_batches
 from psmvae.training.step import Stepper
+from psmvae.training.validation import Table, picked, validation_error
 from psmvae.training.weights import Weights
 
 # An error counts as better when it falls by this share.
@@ -32,11 +32,13 @@ WARM_STEPS, WARM_RATE = 300, 3e-2
 SHUFFLED_ABOVE = 1000
 # What is learned after the steps may take this share of the time a user gave.
 LAST_SHARE = 0.25
-# Compiling takes a quarter of a minute and saves a fifth of a millisecond a step, more of stacked
-# members: trainings of so many steps are worth it, and who gave so many seconds can spare it.
-COMPILED_FROM, SPARE_TIME = 75_000, 120.0
 # Norm that a member's gradient is cut to.
 MAX_NORM = 100.0
+
+
+Loss = Callable[[Batch, Noise], Tensor]
+# (loss, parameters, number of steps) -> loss: a hook for callers that compile the loss
+LossWrapper = Callable[[Loss, list[nn.Parameter], int], Loss]
 
 
 @dataclass
@@ -52,7 +54,7 @@ class TrainingResult:
 
 
 @contextmanager
-def ctrl_c_noted() -> Iterator[threading.Event]:
+def deferred_keyboard_interrupt() -> Iterator[threading.Event]:
     """Note Ctrl-C instead of raising it anywhere in a step, so that no weight is half written.
 
     Only where Python's own handler is in place: a program's handler, or a thread that gets no
@@ -72,12 +74,6 @@ def ctrl_c_noted() -> Iterator[threading.Event]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pays_to_compile(settings: Training, n_steps: int) -> bool:
-    """Whether a training is long enough; decided by its settings, so that a seed means the same."""
-    enough_time = settings.max_time is None or settings.max_time >= SPARE_TIME
-    return enough_time and n_steps >= COMPILED_FROM
-
-
 def train(
     recipe: Recipe,
     x: Tensor,
@@ -87,6 +83,7 @@ def train(
     noise: Noise,
     callback: Callable[[Progress], None] | None = None,
     began: float | None = None,
+    wrap_loss: LossWrapper | None = None,
 ) -> TrainingResult:
     """Train all members of a recipe's model on the table ``x, m`` ``(row, column)``.
 
@@ -118,10 +115,10 @@ def train(
         x,
         m,
         n_members,
-        settings.held_out,
+        settings.validation_fraction,
         noise,
         bootstrap=settings.bootstrap,
-        held_rows=settings.held_rows,
+        validation_rows=settings.validation_rows,
     )
     if table.picks is not None:
         m = picked(m, table.picks)
@@ -134,19 +131,19 @@ def train(
 
     def measure() -> Tensor:
         weights.swap()
-        error = held_out_error(recipe.model, table)
+        error = validation_error(recipe.model, table)
         weights.swap()
         return error
 
     def stepper(learning_rate: float, columns: Tensor | None, n_steps: int = 0) -> Stepper:
         adam = Adam(weights.now, learning_rate)
         loss_of: Loss = recipe.loss
-        if x.device.type == "cuda" and columns is None and pays_to_compile(settings, n_steps):
-            loss_of = Compiled(recipe.loss, weights.parameters)
+        if wrap_loss is not None and columns is None:
+            loss_of = wrap_loss(recipe.loss, weights.parameters, n_steps)
 
         def step(rows: Tensor) -> None:
-            with by_tensor_cores(x.device):
-                loss = loss_of(table.batch(rows, settings.hide, noise), noise)
+            with allow_tf32(x.device):
+                loss = loss_of(table.batch(rows, settings.input_mask_rate, noise), noise)
                 loss.mean(1).sum().backward()
             weights.take_gradients(MAX_NORM, columns)
             adam.step()
@@ -156,10 +153,10 @@ def train(
 
     if measures and settings.max_time is not None:
         # first calls set things up: the second ones tell
-        held_out_error(recipe.model, table)
+        validation_error(recipe.model, table)
         recipe.rehearse(table)
         times = [now()]
-        held_out_error(recipe.model, table)
+        validation_error(recipe.model, table)
         times.append(now())
         parts = recipe.rehearse(table)
         times.append(now())
@@ -169,10 +166,10 @@ def train(
         reserve = share * last + times[1] - times[0]
 
     decided = torch.zeros_like(best, dtype=torch.bool)
-    first = recipe.first() if settings.first_steps > 0 else None
+    first = recipe.first() if settings.pretrain_steps > 0 else None
     # passes through the table before the first epoch, and the epochs of members whose error is
     # decided by then
-    passes, settled = 0, min(settings.max_epochs, max(1, settings.settle_steps // n_batches))
+    passes, settled = 0, min(settings.max_epochs, max(1, settings.post_pretrain_steps // n_batches))
 
     def tell(epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
         seconds = time.perf_counter() - began
@@ -185,17 +182,17 @@ def train(
         if callback is not None:
             callback(progress)
 
-    with ctrl_c_noted() as pressed:
+    with deferred_keyboard_interrupt() as pressed:
         if first is not None:
-            started, steps_a_pass = now(), first_batches(n_rows)
+            started, steps_a_pass = now(), pretrain_batches(n_rows)
 
             def way(n_steps: int) -> float:
                 """The part that is done of what is trained first."""
                 nonlocal passes
                 passes = -(-n_steps // steps_a_pass)
-                part = n_steps / settings.first_steps
+                part = n_steps / settings.pretrain_steps
                 if settings.max_time is not None:
-                    most = settings.first_share * (settings.max_time - reserve)
+                    most = settings.pretrain_time_fraction * (settings.max_time - reserve)
                     part = max(part, (now() - started) / max(most - (started - began), 1e-9))
                 return 1.0 if pressed.is_set() else part
 
@@ -203,10 +200,10 @@ def train(
                 nonlocal best
                 best = error
                 # how long the rest takes is not known yet
-                tell(passes, -(-settings.first_steps // steps_a_pass) + settled, error, None)
+                tell(passes, -(-settings.pretrain_steps // steps_a_pass) + settled, error, None)
 
             shown = told if measures else None
-            decided = train_first(first, recipe.model, table, noise, MAX_NORM, way, stream, shown)
+            decided = pretrain(first, recipe.model, table, noise, MAX_NORM, way, stream, shown)
         weights = Weights(recipe.model.parameters(), settings.average)
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from psmvae.models.batch import Batch
 from psmvae.nn.columns import Columns
 from psmvae.nn.noise import Noise
-from psmvae.training.heldout import Table
+from psmvae.training.validation import Table
 
 
 class Trainable(Protocol):

@@ -10,30 +10,30 @@ from psmvae.nn.settings import MAX_ITER
 # Rows and steps of the factor analysis that gives first weights.
 LINEAR_ROWS, LINEAR_STEPS = 3000, MAX_ITER
 # Rows of a step of what is trained first.
-FIRST_BATCH = 200
+PRETRAIN_BATCH_SIZE = 200
 
 
 @dataclass(frozen=True)
 class Training:
     """How to train.
 
-    ``held_out`` is the share of observed cells kept to measure the error (0: train to the end and
-    keep the last weights); ``hide`` the largest share of a row hidden from the encoder; ``average``
+    ``validation_fraction`` is the share of observed cells kept to measure the error (0: train to the end and
+    keep the last weights); ``input_mask_rate`` the largest share of a row hidden from the encoder; ``average``
     the decay of the running mean of the weights that is kept (0: the weights themselves).
     ``objective`` is the bound that is raised, with ``n_draws`` draws of z a row. ``max_time`` is
     how many seconds the steps may take. ``linear_rows`` and ``linear_steps`` are the rows and steps
     of the factor analysis that gives first weights. ``bootstrap`` gives each member rows drawn with
-    replacement. ``first_steps`` is how many steps go to what a recipe trains first and alone, in no
-    more than ``first_share`` of ``max_time``; where that decides the error, all else has
-    ``settle_steps``. Cells are held out in the first ``held_rows`` rows only, where given.
+    replacement. ``pretrain_steps`` is how many steps go to what a recipe trains first and alone, in no
+    more than ``pretrain_time_fraction`` of ``max_time``; where that decides the error, all else has
+    ``post_pretrain_steps``. Cells are held out in the first ``validation_rows`` rows only, where given.
     """
 
     max_epochs: int
     batch_size: int
     learning_rate: float
-    held_out: float
+    validation_fraction: float
     patience: int
-    hide: float
+    input_mask_rate: float
     beta: float
     average: float
     weight_observed: bool
@@ -43,10 +43,10 @@ class Training:
     linear_rows: int = LINEAR_ROWS
     linear_steps: int = LINEAR_STEPS
     bootstrap: bool = False
-    first_steps: int = 0
-    first_share: float = 1.0
-    settle_steps: int = 0
-    held_rows: int | None = None
+    pretrain_steps: int = 0
+    pretrain_time_fraction: float = 1.0
+    post_pretrain_steps: int = 0
+    validation_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class Progress:
 
     epoch: int
     max_epochs: int
-    held_out_error: float | None
-    best_error: float | None
+    validation_error: float | None
+    best_validation_error: float | None
     seconds: float
     seconds_left: float | None
 
 
-def first_batches(n_rows: int) -> int:
+def pretrain_batches(n_rows: int) -> int:
     """Steps of a pass of what is trained first through so many rows."""
-    return max(1, n_rows // min(FIRST_BATCH, n_rows))
+    return max(1, n_rows // min(PRETRAIN_BATCH_SIZE, n_rows))

@@ -1,0 +1,201 @@
+"""An experiment: which cells there are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from psmvae_paper.cell import Cell, Masks, Measure, Settings
+from psmvae_paper.methods import METHODS, check_methods
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+
+# The small version of an experiment: whole, but on few rows, with little training and few draws.
+QUICK_SEEDS = (0, 1)
+QUICK_EPOCHS = 5
+QUICK_ROWS = 150
+QUICK_COLUMNS = 8
+QUICK_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Every combination of data sets, shapes, rates, mechanisms, settings, methods and seeds.
+
+    Parameters
+    ----------
+    name : str
+        What a user types.
+    title : str
+        What it shows.
+    source : str
+        The table or figure of the paper it repeats.
+    datasets, mechanisms, methods : tuple of str
+        By name.
+    rates : tuple of float
+        Missing rates.
+    seeds : tuple of int, default=(0, 1, 2, 3, 4)
+        Masks, splits and methods.
+    measure, masks : str, default="impute" and "own"
+        As in `Cell`.
+    n_rows, n_columns : tuple of int or None, default=(None,)
+        Sizes of random parts of the data sets; None is all.
+    epochs : int, optional
+        Epochs of the deep methods; by default their own.
+    sweep : tuple of settings, default=((),)
+        Every cell is run with each of these.
+    own : tuple of (method, settings), default=()
+        Settings of single methods beside these.
+    max_draws : int, optional
+        Methods with more importance draws than this take so many.
+    axis : str, optional
+        What varies along a figure: "rate", "n_rows", "n_columns", "pi" or "steps".
+
+    Examples
+    --------
+    >>> mine = Experiment(
+    ...     name="mine",
+    ...     title="two methods on one table",
+    ...     source="",
+    ...     datasets=("breast",),
+    ...     mechanisms=("mcar",),
+    ...     rates=(0.2,),
+    ...     methods=("mean", "mice"),
+    ...     seeds=(0, 1),
+    ... )
+    >>> [(cell.method, cell.seed) for cell in mine.cells()]
+    [('mean', 0), ('mean', 1), ('mice', 0), ('mice', 1)]
+    """
+
+    name: str
+    title: str
+    source: str
+    datasets: tuple[str, ...]
+    mechanisms: tuple[str, ...]
+    rates: tuple[float, ...]
+    methods: tuple[str, ...]
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    measure: Measure = "impute"
+    masks: Masks = "own"
+    n_rows: tuple[int | None, ...] = (None,)
+    n_columns: tuple[int | None, ...] = (None,)
+    epochs: int | None = None
+    sweep: tuple[Settings, ...] = ((),)
+    own: tuple[tuple[str, Settings], ...] = ()
+    max_draws: int | None = None
+    axis: str | None = None
+
+    def cells(self) -> list[Cell]:
+        """All cells, in the order of the parameters; seeds vary fastest.
+
+        Raises
+        ------
+        ValueError
+            If a method is unknown.
+        """
+        check_methods(self.methods)
+        shapes = product(self.n_rows, self.n_columns)
+        places = product(self.datasets, shapes, self.rates, self.mechanisms, self.sweep)
+        return [
+            Cell(
+                dataset=dataset,
+                mechanism=mechanism,
+                rate=rate,
+                seed=seed,
+                method=method,
+                measure=self.measure,
+                n_rows=n_rows,
+                n_columns=n_columns,
+                epochs=self.epochs if METHODS[method].deep else None,
+                settings=self._settings(method, shared),
+                masks=self.masks,
+            )
+            for dataset, (n_rows, n_columns), rate, mechanism, shared in places
+            for method in self.methods
+            for seed in self.seeds
+        ]
+
+    def only(
+        self,
+        seeds: Sequence[int] | None = None,
+        datasets: Sequence[str] | None = None,
+        methods: Sequence[str] | None = None,
+    ) -> Self:
+        """The experiment with other seeds, data sets or methods; None leaves them.
+
+        Raises
+        ------
+        ValueError
+            If a list is empty or names something twice, or a method is unknown.
+        TypeError
+            If a list is none.
+
+        Examples
+        --------
+        >>> from psmvae_paper import EXPERIMENTS
+        >>> len(EXPERIMENTS["rmse20"].only(seeds=[0], datasets=["wine"], methods=["mean"]).cells())
+        2
+        """
+        given: dict[str, Any] = {"seeds": seeds, "datasets": datasets, "methods": methods}
+        for name, values in given.items():
+            # a lone name would be taken for its letters
+            if isinstance(values, str) or not isinstance(values, Iterable | None):
+                raise TypeError(f"{name} must be a list, got {values!r}")
+        changed: dict[str, Any] = {
+            name: tuple(values) for name, values in given.items() if values is not None
+        }
+        for name, values in changed.items():
+            if not values or len(set(values)) < len(values):
+                raise ValueError(f"{name} must name at least one, and none twice, got {values!r}")
+        check_methods(changed.get("methods", ()))
+        return dataclasses.replace(self, **changed)
+
+    def quick(self) -> Self:
+        """The same experiment small: on tables that ship with scikit-learn, in about a minute."""
+        images = self.measure == "inpaint"
+        rows = tuple(n and QUICK_ROWS + 50 * k for k, n in enumerate(_few(self.n_rows)))
+        columns = tuple(n and QUICK_COLUMNS + 3 * k for k, n in enumerate(_few(self.n_columns)))
+        return dataclasses.replace(
+            self,
+            datasets=("digits",) if images else ("breast",),
+            seeds=self.seeds[: len(QUICK_SEEDS)],
+            n_rows=rows if any(rows) else (QUICK_ROWS,),
+            n_columns=columns if any(columns) or images else (QUICK_COLUMNS,),
+            rates=_few(self.rates),
+            sweep=_few(self.sweep),
+            epochs=QUICK_EPOCHS,
+            max_draws=QUICK_DRAWS,
+        )
+
+    def within(self, n_rows: int, n_columns: int) -> Self:
+        """The experiment on no more rows and columns than a table has, unless they are its axis.
+
+        Examples
+        --------
+        >>> from psmvae_paper import EXPERIMENTS
+        >>> EXPERIMENTS["rmse20"].quick().within(1000, 3).n_columns
+        (3,)
+        """
+        capped: dict[str, Any] = {}
+        for name, most in (("n_rows", n_rows), ("n_columns", n_columns)):
+            if self.axis != name:
+                capped[name] = tuple(n and min(n, most) for n in getattr(self, name))
+        return dataclasses.replace(self, **capped)
+
+    def _settings(self, method: str, shared: Settings) -> Settings:
+        told = dict(shared) | dict(dict(self.own).get(method, ()))
+        draws = METHODS[method].n_draws
+        if self.max_draws is not None and draws is not None and draws > self.max_draws:
+            told["n_draws"] = self.max_draws
+        return tuple(told.items())
+
+
+def _few(values: tuple[T, ...]) -> tuple[T, ...]:
+    """The first, the middle and the last, of many."""
+    return values if len(values) <= 3 else (values[0], values[len(values) // 2], values[-1])

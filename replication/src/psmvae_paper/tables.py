@@ -1,0 +1,201 @@
+"""Tables of results from records: mean and standard deviation over seeds, a row a method."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from psmvae_paper.cell import Cell
+from psmvae_paper.grid import Grid, pivot
+from psmvae_paper.methods import METHODS, added_methods
+from psmvae_paper.table_writer import Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from psmvae_paper.experiment import Experiment
+    from psmvae_paper.grid import Column, Metric, Record, Row
+    from psmvae_paper.paper import Figure, PaperKey
+
+__all__ = ["asked", "experiment_sheets", "failures", "paper_figure", "parts", "show"]
+
+# How many failures are told one by one below a table.
+_TOLD = 5
+# How many columns of figures fit beside each other.
+_WIDE = 8
+
+
+def asked(experiment: Experiment, records: Iterable[Record]) -> list[Cell]:
+    """The cells of an experiment, and those that a method of the user's adds to it.
+
+    A method that a user ran from Python is no part of an experiment, but what it was run on is.
+    Its records are shown below the others.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+    records : iterable of dict
+        All records there are.
+    """
+    cells = experiment.cells()
+    places = {_place(cell) for cell in cells}
+    told = [record.get("cell", {}) for record in records]
+    more = [_known(cell) for cell in told if _is_added(cell.get("method"), experiment)]
+    return [*cells, *dict.fromkeys(cell for cell in more if cell and _place(cell) in places)]
+
+
+def _known(cell: Mapping[str, Any]) -> Cell | None:
+    """A cell of a record; None if another version of this package wrote what this one lacks."""
+    try:
+        return Cell.from_json(dict(cell))
+    except (TypeError, ValueError):
+        return None
+
+
+def _is_added(method: Any, experiment: Experiment) -> bool:
+    if not isinstance(method, str) or method in experiment.methods:
+        return False
+    return method not in METHODS or bool(added_methods([method]))
+
+
+def _place(cell: Cell) -> Cell:
+    """What a cell is about, whatever the method."""
+    return dataclasses.replace(cell, method="any", epochs=None, settings=())
+
+
+def experiment_sheets(
+    experiment: Experiment,
+    records: Sequence[Record],
+    *,
+    metric: str | Metric | None = None,
+    paper: Mapping[PaperKey, Figure] | None = None,
+) -> list[Sheet]:
+    """Make the tables of an experiment: one, or one a data set where one would be too wide.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        What to show.
+    records : sequence of dict
+        All records there are.
+    metric : str, optional
+        What to show of it; by default what it is about.
+    paper : dict, optional
+        As `psmvae_paper.paper.paper` gives it: figures to stand beside ours.
+    """
+    grid = pivot(records, asked(experiment, records), metric)
+    return [show(part, title, paper=paper) for title, part in parts(grid, experiment.title)]
+
+
+def parts(grid: Grid, title: str) -> list[tuple[str, Grid]]:
+    """Split a grid by data set where it is wide and long; each part with its title."""
+    datasets = list(dict.fromkeys(column.dataset for column in grid.columns))
+    if len(datasets) < 2 or min(len(grid.columns), len(grid.rows)) <= _WIDE:
+        return [(title, grid)]
+    return [
+        (f"{title}: {name}", grid.only(c for c in grid.columns if c.dataset == name))
+        for name in datasets
+    ]
+
+
+def show(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = None) -> Sheet:
+    """Make the table of a grid, with the paper's figure behind ours where it is given.
+
+    Methods are the rows; they become the columns where that keeps the table narrow.
+
+    Parameters
+    ----------
+    grid : Grid
+        What to show.
+    title : str
+        What the table is about.
+    paper : dict, optional
+        As `psmvae_paper.paper.paper` gives it.
+
+    Examples
+    --------
+    >>> from psmvae_paper.grid import METRICS, Column, Entry, Row
+    >>> at = Row("mean"), Column("wine", "mcar", 0.2)
+    >>> grid = Grid(METRICS["rmse"], {at: Entry({0: 0.17, 1: 0.18}, {}, 2)})
+    >>> print(show(grid, "Errors").write("text"))
+    Errors
+    <BLANKLINE>
+    method             wine
+    -----------------------
+    mean    .1750 ± .0071 *
+    <BLANKLINE>
+    * the best of its column
+    RMSE of the missing cells, in ranges of their columns, MCAR, 20 % missing. Mean ± standard
+    deviation over 2 seeds.
+    """
+    rows, columns = grid.row_names(), grid.column_names()
+    best = {column: grid.best(column) for column in columns}
+    texts: list[list[str]] = []
+    bold, facts = set(), []
+    for i, row in enumerate(rows):
+        texts.append([])
+        for j, column in enumerate(columns):
+            entry, figure = grid.at(row, column), paper_figure(paper, row, column)
+            texts[-1].append(entry.text(grid.metric, paper=figure))
+            facts.append(_fact(grid, row, column, figure))
+            if row in best[column]:
+                bold.add((i, j))
+    told = ", ".join(text for text in (grid.metric.title, grid.shared()) if text)
+    spread = f"Mean ± standard deviation over {grid.n_seeds} seeds."
+    over = "One seed." if grid.n_seeds == 1 else spread
+    notes = [f"{told}. {over}"]
+    if paper:
+        notes[0] += " In brackets what the paper printed."
+    notes += failures(grid)
+    if len(columns) > _WIDE > len(rows):
+        # a data set and mechanism below each other
+        order = sorted(range(len(columns)), key=lambda j: list(columns)[j][:2])
+        body = [[list(columns.values())[j], *(line[j] for line in texts)] for j in order]
+        marked = {(order.index(j), i + 1) for i, j in bold}
+        head = ["on", *rows.values()]
+        return Sheet(title, head, body, marked, notes, facts, mark="the best of its line")
+    body = [[name, *line] for name, line in zip(rows.values(), texts, strict=True)]
+    marked = {(i, j + 1) for i, j in bold}
+    return Sheet(title, ["method", *columns.values()], body, marked, notes, facts)
+
+
+def paper_figure(
+    paper: Mapping[PaperKey, Figure] | None, row: Row, column: Column
+) -> Figure | None:
+    """The paper's figure for a row and column; it printed none for parts of a data set."""
+    from psmvae_paper.paper import PaperKey
+
+    if not paper or column.n_rows is not None or column.n_columns is not None:
+        return None
+    return paper.get(PaperKey(column.dataset, column.mechanism, column.rate, row.method))
+
+
+def failures(grid: Grid) -> list[str]:
+    """One sentence for each of the first failures, and how many more there are."""
+    rows, columns = grid.row_names(), grid.column_names()
+    told = [
+        f"Failed: {rows[row]}, {columns[column]}, seed {seed}: {' '.join(error.split())}"
+        for (row, column), entry in grid.entries.items()
+        for seed, error in entry.errors.items()
+    ]
+    more = len(told) - _TOLD
+    return told if more <= 0 else [*told[:_TOLD], f"{more} more failed."]
+
+
+def _fact(grid: Grid, row: Row, column: Column, figure: Figure | None) -> dict[str, Any]:
+    entry = grid.at(row, column)
+    return {
+        "method": row.method,
+        "settings": " ".join(f"{name}={value}" for name, value in row.settings),
+        "epochs": row.epochs,
+        **column._asdict(),
+        "metric": grid.metric.name,
+        "mean": entry.mean,
+        "std": entry.std,
+        "n_seeds": len(entry.values),
+        "n_asked": entry.n_seeds,
+        "n_failed": len(entry.errors),
+        "paper_mean": None if figure is None else figure.mean,
+        "paper_std": None if figure is None else figure.std,
+    }

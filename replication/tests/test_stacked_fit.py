@@ -1,0 +1,143 @@
+"""Imputers trained as stacked members end as each would by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.typing import NDArray
+from psmvae_paper.stacked_fit import fit_stacked
+
+import psmvae
+from psmvae import (
+    DLGMImputer,
+    GAINImputer,
+    GMVAEImputer,
+    MIWAEImputer,
+    NotMIWAEImputer,
+    PSMVAEImputer,
+    VAEImputer,
+)
+from psmvae.imputers.deep import DeepImputer
+
+FAST: dict[str, Any] = {"max_epochs": 25, "batch_size": 50, "learning_rate": 1e-2}
+STILL = {"learning_rate": 1e-12}
+MAKERS = {
+    "psmvae": lambda **more: PSMVAEImputer(**(FAST | more)),
+    "psmvae-self": lambda **more: PSMVAEImputer("self", **(FAST | more)),
+    "paper-a": lambda **more: PSMVAEImputer.paper("a", n_draws=50, **(FAST | more)),
+    "paper-b-rate": lambda **more: PSMVAEImputer.paper("b", n_draws=50, pi="rate", **(FAST | more)),
+    "gmvae": lambda **more: GMVAEImputer(mask=True, **(FAST | more)),
+    "dlgm": lambda **more: DLGMImputer.paper(**(FAST | more)),
+    "vae": lambda **more: VAEImputer(**(FAST | more)),
+    "vae-bootstrap": lambda **more: VAEImputer(bootstrap=True, **(FAST | more)),
+    "miwae": lambda **more: MIWAEImputer.paper(n_draws=50, n_train_draws=5, **(FAST | more)),
+    "not-miwae": lambda **more: NotMIWAEImputer.paper(n_draws=50, n_train_draws=5, **(FAST | more)),
+    "gain": lambda **more: GAINImputer(**(FAST | more)),
+}
+
+
+def tables(n: int = 2, n_rows: int = 120) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Tables that differ in slope, units and missing rate, complete and with holes."""
+    rng = np.random.default_rng(5)
+    factor = rng.normal(size=(n, n_rows, 1))
+    slope = np.array([[1.0, 1.0, 1.0, 1.0], [-1.0, 1.0, -2.0, 1.0], [3.0, -1.0, 1.0, 0.0]])[:n]
+    complete = factor * slope[:, None] + 0.2 * rng.normal(size=(n, n_rows, 4)) + 10.0
+    rate = np.array([0.2, 0.5, 0.3])[:n, None, None]
+    return complete, np.where(rng.random(complete.shape) < rate, np.nan, complete)
+
+
+def rmse(imputer: DeepImputer, complete: Any, holes: Any) -> float:
+    missing = np.isnan(holes)
+    filled = imputer.transform(holes)
+    return float(np.sqrt(np.mean((filled - complete)[missing] ** 2)))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_each_learns_its_own_table(name: str) -> None:
+    complete, holes = tables()
+    both = fit_stacked([MAKERS[name](random_state=k) for k in (0, 1)], list(holes))
+    for imputer, truth, table in zip(both, complete, holes, strict=True):
+        by_the_mean = (truth - np.nanmean(table, axis=0))[np.isnan(table)]
+        # the tables' slopes have other signs: what was learned from the other one would be worse
+        assert rmse(imputer, truth, table) < 0.9 * np.sqrt(np.mean(by_the_mean**2))
+        assert imputer.n_epochs_ > 0
+
+
+def test_a_stack_of_one_is_fit() -> None:
+    _, holes = tables(1)
+    [stacked] = fit_stacked([VAEImputer(random_state=3, **FAST)], list(holes))
+    alone = VAEImputer(random_state=3, **FAST).fit(holes[0])
+    np.testing.assert_allclose(stacked.transform(holes[0]), alone.transform(holes[0]), rtol=1e-4)
+
+
+def test_what_a_table_tells_stays_with_its_member() -> None:
+    """Missing rates, π' and standardisation are each imputer's own; weights start at its seed's."""
+    _, holes = tables(3)
+    made = [MAKERS["paper-b-rate"](random_state=k, **STILL) for k in range(3)]
+    for k, imputer in enumerate(fit_stacked(made, list(holes))):
+        alone = MAKERS["paper-b-rate"](random_state=k, **STILL).fit(holes[k])
+        np.testing.assert_array_equal(imputer.missing_rate_, alone.missing_rate_)
+        torch.testing.assert_close(imputer.model_.pi, alone.model_.pi)
+        torch.testing.assert_close(imputer.model_.weight_observed, alone.model_.weight_observed)
+        torch.testing.assert_close(imputer.model_.state_dict(), alone.model_.state_dict())
+        np.testing.assert_allclose(
+            imputer.transform(holes[k]), alone.transform(holes[k]), rtol=1e-4
+        )
+
+
+def test_saved_and_loaded(tmp_path: Any) -> None:
+    _, holes = tables()
+    first, _ = fit_stacked([PSMVAEImputer(random_state=k, **FAST) for k in (0, 1)], list(holes))
+    first.save(tmp_path / "one.psmvae")
+    again = psmvae.load(tmp_path / "one.psmvae")
+    np.testing.assert_array_equal(again.transform(holes[0]), first.transform(holes[0]))
+
+
+def test_the_same_list_gives_the_same_result() -> None:
+    _, holes = tables()
+    runs = [
+        fit_stacked([VAEImputer(random_state=k, **FAST) for k in (0, 1)], list(holes))[1]
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*(imputer.transform(holes[1]) for imputer in runs))
+
+
+@pytest.mark.parametrize(
+    ("imputers", "shapes", "message"),
+    [
+        ([], [], "a table for each imputer"),
+        ([VAEImputer()], [(20, 3), (20, 3)], "a table for each imputer"),
+        ([VAEImputer(), VAEImputer(input_mask_rate=0.5)], [(20, 3)] * 2, "equal parameters"),
+        ([VAEImputer(), GMVAEImputer()], [(20, 3)] * 2, "one class"),
+        ([VAEImputer(n_members=2)], [(20, 3)], "n_members must be 1"),
+        ([VAEImputer(), VAEImputer()], [(20, 3), (21, 3)], "as many rows"),
+        ([VAEImputer(), VAEImputer()], [(20, 3), (20, 4)], "same kinds"),
+    ],
+)
+def test_what_cannot_be_stacked(imputers: Any, shapes: Any, message: str) -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=message):
+        fit_stacked(imputers, [rng.normal(size=shape) for shape in shapes])
+    assert not any(hasattr(imputer, "schema_") for imputer in imputers)
+
+
+def test_a_likelihood_that_holds_figures_of_its_table_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    frames = [pd.DataFrame({"n": rng.poisson(3, 40), "x": rng.normal(size=40)}) for _ in range(2)]
+    imputers = [VAEImputer(kinds={"n": "count"}) for _ in range(2)]
+    with pytest.raises(ValueError, match="column 'n' cannot be stacked"):
+        fit_stacked(imputers, frames)
+
+
+@pytest.mark.parametrize("switched_off", [torch.no_grad, torch.inference_mode])
+def test_gradients_may_be_switched_off_outside(switched_off: Any) -> None:
+    _, incomplete = tables()
+    both = [MAKERS["vae"](random_state=k) for k in range(2)]
+    with switched_off():
+        inside = fit_stacked([MAKERS["vae"](random_state=k) for k in range(2)], incomplete)
+    for one, other, table in zip(fit_stacked(both, incomplete), inside, incomplete, strict=True):
+        np.testing.assert_array_equal(one.transform(table), other.transform(table))

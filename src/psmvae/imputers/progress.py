@@ -1,0 +1,48 @@
+"""A progress bar for Python users; the command line draws its own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from psmvae.training.settings import Progress
+
+Callback = Callable[[Progress], None]
+
+
+@contextmanager
+def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
+    """Yield a callback that draws a bar on stderr, or None where there is nobody to see it."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("fitting", total=None)
+
+        def show(progress: Progress) -> None:
+            found = progress.validation_error
+            error = "" if found is None else f", error {found:.3f}"
+            bar.update(
+                task,
+                total=progress.max_epochs,
+                completed=progress.epoch,
+                description=f"epoch {progress.epoch}{error}",
+            )
+
+        yield show
+
+
+def both(first: Callback | None, second: Callback | None) -> Callback | None:
+    """Call one after the other."""
+    if first is None or second is None:
+        return first or second
+
+    def call(progress: Progress) -> None:
+        first(progress)
+        second(progress)
+
+    return call
