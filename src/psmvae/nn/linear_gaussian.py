@@ -163,7 +163,7 @@ class LinearPosterior(nn.Module):
     def __init__(self, n_members: int, n_features: int, n_latent: int) -> None:
         super().__init__()
         self.register_buffer("center", torch.zeros(n_members, n_features))
-        self.register_buffer("draw_scale", torch.ones(n_members, n_features))
+        self.register_buffer("spread", torch.ones(n_members, n_features))
         self.register_buffer("reach", torch.full((n_members, n_features), torch.inf))
         self.register_buffer("mean", torch.zeros(n_members, n_features))
         self.register_buffer("loading", torch.zeros(n_members, n_features, n_latent))
