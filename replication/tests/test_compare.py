@@ -12,8 +12,8 @@ from psmvae_paper.compare import (
     beside_paper,
     order_agreement,
     paired,
-    paired_sheet,
-    rank_sheet,
+    paired_table,
+    rank_table,
     ranks,
     verdicts,
 )
@@ -67,17 +67,17 @@ def test_equal_differences_need_no_test(shift, p_value):
 def test_rows_without_a_common_seed_are_told():
     grid = grid_of({(A, MCAR): [0.1, None], (B, MCAR): [None, 0.1]})
     assert paired(grid, A, B)[0].difference is None
-    sheet = paired_sheet(grid, [A], B, "Against")
-    assert sheet.body == [["mean", "wine", "–", "–", "–"]]
+    table = paired_table(grid, [A], B, "Against")
+    assert table.body == [["mean", "wine", "–", "–", "–"]]
 
 
 def test_the_table_of_pairs_has_a_line_a_row_and_column():
     values = {(row, column): [0.1, 0.2, 0.4] for row in (A, C) for column in (MCAR, MNAR)}
     values |= {(B, MCAR): [0.2, 0.3, 0.6], (B, MNAR): [0.0, 0.1, 0.5]}
-    sheet = paired_sheet(grid_of(values), [A, C], B, "Against")
-    assert sheet.body[0][:4] == ["mean", "MCAR", "-.1333", "3 of 3"]
-    assert sheet.body[3][:4] == ["GAIN", "MNAR", "+.0333", "1 of 3"]
-    rows = list(csv.DictReader(io.StringIO(sheet.write("csv"))))
+    table = paired_table(grid_of(values), [A, C], B, "Against")
+    assert table.body[0][:4] == ["mean", "MCAR", "-.1333", "3 of 3"]
+    assert table.body[3][:4] == ["GAIN", "MNAR", "+.0333", "1 of 3"]
+    rows = list(csv.DictReader(io.StringIO(table.write("csv"))))
     assert rows[3]["mechanism"] == "mnar"
     assert (rows[3]["method"], rows[3]["against"], rows[3]["wins"]) == ("gain", "mice", "1")
 
@@ -110,7 +110,7 @@ def test_a_failure_is_the_last_rank_and_a_gap_none():
     assert found[C].n_missing == 1
     # only B has all seeds, so only its mean can be the best
     assert [found[row].best_columns for row in (A, B, C)] == [0, 1, 0]
-    body = {row[0]: row[1:] for row in rank_sheet(grid, "Ranks").body}
+    body = {row[0]: row[1:] for row in rank_table(grid, "Ranks").body}
     assert body["GAIN"] == ["lacks 1", "–", "0"]
 
 
@@ -121,30 +121,30 @@ def test_what_few_rows_have_keeps_nobody_from_a_rank():
 
 def test_nothing_is_ranked_without_records():
     cells = small().cells()
-    sheet = rank_sheet(pivot([], cells), "Ranks")
-    assert [row[1] for row in sheet.body] == ["–", "–"]
-    assert "too few records" in sheet.notes[-1]
+    table = rank_table(pivot([], cells), "Ranks")
+    assert [row[1] for row in table.body] == ["–", "–"]
+    assert "too few records" in table.notes[-1]
 
 
 def test_beside_the_paper_is_the_ratio():
     experiment = EXPERIMENTS["rmse20"].only(datasets=[WINE], methods=["mean", "psmvae"], seeds=[0])
     cells = experiment.cells()
     grid = pivot([record(cell, rmse=0.3530) for cell in cells], cells)
-    sheet = beside_paper(grid, paper("rmse20"), "Beside")
-    assert sheet.body == [
+    table = beside_paper(grid, paper("rmse20"), "Beside")
+    assert table.body == [
         ["mean", ".3530 / .1765 = 2.00", ".3530 / .1591 = 2.22"],
         ["PSMVAE default", ".3530 / –", ".3530 / –"],
     ]
-    assert sheet.facts[0]["ratio"] == pytest.approx(2.0)
+    assert table.facts[0]["ratio"] == pytest.approx(2.0)
 
 
 def test_beside_other_records():
     cells = small(mechanisms=("mcar",)).cells()
     ours = pivot([record(cell, rmse=0.3) for cell in cells if cell.dataset == WINE], cells)
     theirs = pivot([record(cell, rmse=0.2) for cell in cells], cells)
-    sheet = beside_other(ours, theirs, "Beside", "of old/")
-    assert sheet.body[0] == ["mean", ".3000 / .2000 = 1.50", "– / .2000"]
-    assert "of old/" in sheet.notes[0]
+    table = beside_other(ours, theirs, "Beside", "of old/")
+    assert table.body[0] == ["mean", ".3000 / .2000 = 1.50", "– / .2000"]
+    assert "of old/" in table.notes[0]
 
 
 @pytest.mark.parametrize(

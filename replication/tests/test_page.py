@@ -16,7 +16,7 @@ from psmvae_paper.remarks import CHANGES, WHY
 from psmvae_paper.summary import (
     agreement,
     made_with,
-    mnar_sheet,
+    mnar_table,
     mnar_wins,
     places,
     table_time,
@@ -204,14 +204,14 @@ def test_wins_are_counted_over_mnar_cells_alone():
         "PSMVAE default against MissForest, MNAR: lower error on 10 of 15 seeds, "
         "lower mean on 2 of 3 cells."
     )
-    sheet = mnar_sheet(grid)
-    assert sheet.head == ["on", "MissForest", "MICE", "PSMVAE(b) K=10000"]
-    assert sheet.body[0] == [
+    table = mnar_table(grid)
+    assert table.head == ["on", "MissForest", "MICE", "PSMVAE(b) K=10000"]
+    assert table.body[0] == [
         "adult",
         *["-.0900 (5 of 5; p < .001)", *2 * ["-.1000 (5 of 5; p < .001)"]],
     ]
-    assert sheet.body[2][2] == "+.0000 (0 of 5, 5 equal; p 1.000)"
-    assert sheet.body[3] == ["all wins", "10 of 15", "10 of 15", "10 of 15"]
+    assert table.body[2][2] == "+.0000 (0 of 5, 5 equal; p 1.000)"
+    assert table.body[3] == ["all wins", "10 of 15", "10 of 15", "10 of 15"]
 
 
 def test_the_default_has_its_place_told():

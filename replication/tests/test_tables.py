@@ -10,8 +10,8 @@ from benchmark.made_records import LETTER, WINE, made_up, record, small
 from psmvae_paper import EXPERIMENTS, METHODS, Cell, Method
 from psmvae_paper.grid import METRICS, Column, Entry, Metric, Row, metrics_in, pivot, value_of
 from psmvae_paper.paper import Figure, PaperKey, paper
-from psmvae_paper.table_writer import Sheet, decimals
-from psmvae_paper.tables import asked, experiment_sheets, failures, show
+from psmvae_paper.table_writer import ResultTable, decimals
+from psmvae_paper.tables import cells_to_show, experiment_tables, failures, to_table
 
 MCAR = Column(WINE, "mcar", 0.2)
 
@@ -57,16 +57,16 @@ def test_what_failed_and_what_is_missing_is_told():
             there[cell] = record(cell, error="RuntimeError: out of memory")
         if cell.method == "vae":
             there.pop(cell)
-    sheet = show(pivot(there.values(), cells), "Errors")
-    assert [list(row) for row in sheet.body] == [
+    table = to_table(pivot(there.values(), cells), "Errors")
+    assert [list(row) for row in table.body] == [
         ["mean", ".1234 ± .0000", ".1234 ± .0000"],
         ["MICE", ".1234 ± .0000 [2 of 3, 1 failed]", ".1234 ± .0000"],
         ["GAIN", ".1234 ± .0000 [2 of 3]", "failed"],
         ["VAE", "–", "–"],
     ]
-    assert "Failed: MICE, wine, seed 1: ValueError: no way" in sheet.notes
+    assert "Failed: MICE, wine, seed 1: ValueError: no way" in table.notes
     # only what has all its seeds can be the best
-    assert sheet.bold == {(0, 1), (0, 2), (1, 2)}
+    assert table.bold == {(0, 1), (0, 2), (1, 2)}
 
 
 def test_many_failures_are_counted():
@@ -99,7 +99,7 @@ def test_a_metric_that_nobody_knows_is_shown_without_a_best():
     cells = small(seeds=(0,)).cells()
     grid = pivot([record(cell, mine=3.5) for cell in cells], cells, "mine")
     assert grid.metric == Metric("mine", "mine", None)
-    assert show(grid, "Mine").bold == set()
+    assert to_table(grid, "Mine").bold == set()
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), True, 10**400, "a word", [], [[1, 2]]])
@@ -156,16 +156,16 @@ def test_records_of_another_version_are_left_aside():
     records = errors(experiment.cells())
     newer = {"key": "f" * 16, "cell": records[0]["cell"] | {"method": "new", "colour": 1}}
     odd = [newer, {"key": "0" * 16}, {"key": "1" * 16, "cell": {"method": "older"}}]
-    assert asked(experiment, [*odd, *records]) == experiment.cells()
+    assert cells_to_show(experiment, [*odd, *records]) == experiment.cells()
 
 
 def test_the_papers_figures_stand_behind_ours():
     experiment = EXPERIMENTS["rmse20"].only(datasets=[WINE], methods=["missforest", "psmvae"])
     records = [record(cell, rmse=0.08) for cell in experiment.cells()]
-    (sheet,) = experiment_sheets(experiment, records, paper=paper("rmse20"))
-    assert sheet.body[0] == ["MissForest", ".0800 ± .0000 (.0738)", ".0800 ± .0000 (.0698)"]
-    assert sheet.body[1][1] == ".0800 ± .0000"
-    assert sheet.facts[0]["paper_std"] == 0.0023
+    (table,) = experiment_tables(experiment, records, paper=paper("rmse20"))
+    assert table.body[0] == ["MissForest", ".0800 ± .0000 (.0738)", ".0800 ± .0000 (.0698)"]
+    assert table.body[1][1] == ".0800 ± .0000"
+    assert table.facts[0]["paper_std"] == 0.0023
 
 
 def test_every_row_of_the_paper_is_a_method_and_every_column_a_cell():
@@ -182,23 +182,23 @@ def test_every_row_of_the_paper_is_a_method_and_every_column_a_cell():
 
 def test_a_wide_grid_is_split_by_data_set():
     experiment = EXPERIMENTS["grid"].only(seeds=[0])
-    sheets = experiment_sheets(experiment, [made_up(cell) for cell in experiment.cells()])
-    assert [len(sheet.head) for sheet in sheets] == [5] * 6
-    assert all(len(sheet.body) == 16 for sheet in sheets)
-    assert sheets[0].title.endswith(": adult")
+    tables = experiment_tables(experiment, [made_up(cell) for cell in experiment.cells()])
+    assert [len(table.head) for table in tables] == [5] * 6
+    assert all(len(table.body) == 16 for table in tables)
+    assert tables[0].title.endswith(": adult")
 
 
 def test_few_methods_on_many_columns_stand_side_by_side():
     experiment = EXPERIMENTS["rate"]
     cells = experiment.cells()
     low = [record(cell, rmse=0.1 if cell.method == "mice" else 0.2) for cell in cells]
-    (sheet,) = experiment_sheets(experiment, low)
-    assert sheet.head[:2] == ["on", "PSMVAE(a) K=10000"]
-    assert [row[0] for row in sheet.body] == [
+    (table,) = experiment_tables(experiment, low)
+    assert table.head[:2] == ["on", "PSMVAE(a) K=10000"]
+    assert [row[0] for row in table.body] == [
         f"{m} {r} %" for m in ("MCAR", "MNAR") for r in range(20, 90, 10)
     ]
-    mice = sheet.head.index("MICE")
-    assert sheet.bold == {(i, mice) for i in range(14)}
+    mice = table.head.index("MICE")
+    assert table.bold == {(i, mice) for i in range(14)}
 
 
 def test_a_method_of_the_users_is_shown_below_the_others():
@@ -207,19 +207,19 @@ def test_a_method_of_the_users_is_shown_below_the_others():
     elsewhere = [record(Cell("spam", "mcar", 0.2, 0, "mine"), rmse=0.05)]
     not_asked = [record(Cell(WINE, "mcar", 0.2, 0, "vae"), rmse=0.05)]
     records = errors(experiment.cells()) + mine + elsewhere + not_asked
-    (sheet,) = experiment_sheets(experiment, records)
-    assert [row[0] for row in sheet.body] == ["mean", "MICE", "mine"]
-    assert sheet.body[2][1:] == [".0500 ± .0000", "–", "–", "–"]
+    (table,) = experiment_tables(experiment, records)
+    assert [row[0] for row in table.body] == ["mean", "MICE", "mine"]
+    assert table.body[2][1:] == [".0500 ± .0000", "–", "–", "–"]
     METHODS["mine"] = Method("mine", "My method", fit="mine", make=lambda seed, device: None)
     try:
-        (sheet,) = experiment_sheets(experiment, records)
-        assert sheet.body[2][0] == "My method"
+        (table,) = experiment_tables(experiment, records)
+        assert table.body[2][0] == "My method"
     finally:
         del METHODS["mine"]
-    assert len(asked(experiment, records)) == len(experiment.cells()) + 2
+    assert len(cells_to_show(experiment, records)) == len(experiment.cells()) + 2
 
 
-ODD = Sheet(
+ODD = ResultTable(
     "50 % & more_",
     ["method", "wine | beer"],
     [["a|b", ".5 ± .1"], ["c", "–"]],
@@ -237,7 +237,7 @@ def test_markdown_keeps_its_columns():
 
 
 def test_text_has_a_star_and_digits_below_each_other():
-    lines = Sheet("T", ["m", "x"], [["a", ".25"], ["b", ".5"]], {(0, 1)}).write("text").splitlines()
+    lines = ResultTable("T", ["m", "x"], [["a", ".25"], ["b", ".5"]], {(0, 1)}).write("text").splitlines()
     assert lines[4:6] == ["a  .25 *", "b   .5"]
     assert lines[-1] == "* the best of its column"
 
@@ -247,15 +247,15 @@ def test_tex_escapes_what_is_special():
     assert r"\caption{50 \% \& more\_. A note.}" in text
     assert r"a|b & \textbf{.5 $\pm$ .1} \\" in text
     assert r"c & -- \\" in text
-    odd = Sheet("", ["p < .001"], [["x^2 ~ y"]]).write("tex")
+    odd = ResultTable("", ["p < .001"], [["x^2 ~ y"]]).write("tex")
     assert "p $<$ .001" in odd
     assert r"x\textasciicircum{}2 \textasciitilde{} y" in odd
 
 
 def test_csv_holds_the_figures_unrounded():
     cells = small().cells()
-    sheet = show(pivot(errors(cells), cells), "Errors")
-    rows = list(csv.DictReader(io.StringIO(sheet.write("csv"))))
+    table = to_table(pivot(errors(cells), cells), "Errors")
+    rows = list(csv.DictReader(io.StringIO(table.write("csv"))))
     assert len(rows) == 8
     assert rows[0]["method"] == "mean"
     assert float(rows[0]["mean"]) == pytest.approx(0.101)

@@ -30,7 +30,7 @@ QUICK = {
     NotMIWAEImputer: WEIGHTED,
     GAINImputer: DEEP,
     MICEImputer: CHAIN,
-    MissForestImputer: CHAIN | {"n_trees": 3, "n_jobs": 1},
+    MissForestImputer: CHAIN | {"n_estimators": 3, "n_jobs": 1},
     MeanImputer: {"random_state": 0},
 }
 

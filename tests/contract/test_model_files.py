@@ -244,7 +244,7 @@ TAMPERED_CLASSICAL = {
     "no facts": ("MissForest", setting("plain", "chains", 0, value={})),
     "no plain values": ("MissForest", dropping("plain")),
     "another class": ("MICE", setting("class", value="MeanImputer")),
-    "a parameter out of range": ("MissForest", setting("parameters", "n_trees", value=0)),
+    "a parameter out of range": ("MissForest", setting("parameters", "n_estimators", value=0)),
     "fewer levels": ("Mean", setting("schema", "columns", 2, "levels", value=["low", "mid"])),
     "a column less": ("Mean", lambda metadata, document: document["schema"]["columns"].pop()),
 }

@@ -54,7 +54,7 @@ BAD = {
     "standardise": YES_OR_NO,
     "sample_posterior": YES_OR_NO,
     "n_chains": WHOLE,
-    "n_trees": WHOLE,
+    "n_estimators": WHOLE,
     "n_jobs": [0, -2, 1.5, "all", True, NAN],
 }
 # What is allowed for one imputer and not for another.
@@ -94,7 +94,7 @@ ENDS = {
     "standardise": np.False_,
     "sample_posterior": np.True_,
     "n_chains": 1,
-    "n_trees": 1,
+    "n_estimators": 1,
     "n_jobs": None,
     "regression": None,
 }

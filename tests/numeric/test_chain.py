@@ -237,7 +237,7 @@ class TestTrees:
 CASES = {
     "ridge": {"estimator": "ridge"},
     "ridge that draws": {"estimator": "ridge", "sample": True},
-    "trees": {"estimator": "trees", "n_trees": 3},
+    "trees": {"estimator": "trees", "n_estimators": 3},
 }
 
 
@@ -300,7 +300,7 @@ ODD = {
 def test_odd_tables(table, case):
     x = np.array(ODD[table])
     settings = {"sample": False, **CASES[case]}
-    settings.pop("n_trees", None)
+    settings.pop("n_estimators", None)
     chain = Chain.fit(x, **settings, max_iter=3, seed=0)
     imputer, filled = peer(x, **settings, max_iter=3)
     if not settings["sample"]:

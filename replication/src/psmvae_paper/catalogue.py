@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from psmvae_paper.experiment import Experiment
 
-# The rows of the paper's two main tables, and the package's default.
+# The rows of the paper's two main tables, and the library's default imputer.
 ROWS = (
     "psmvae-a",
     "psmvae-b",
@@ -25,12 +25,12 @@ ROWS = (
     "mean",
     "psmvae",
 )
-# Those that are followed over rates and shapes.
+# The methods of the figures over rates and sizes.
 FEW = ("psmvae-a", "psmvae-b-10000", "not-miwae", "mice", "psmvae")
 BOTH = ("mcar", "mnar")
 SETS = ("psmvae-a", "psmvae-b", "hivae-mask", "psmvae")
 MULTIPLE = ("psmvae-a", "psmvae-b", "mice-sample", "psmvae")
-# Under the paper's figure K = 10,000 for all; a curve has forty points, and 1,000 draws do.
+# The paper's figure has K = 10,000. A curve has forty points, so it is measured with 1,000 draws.
 CURVE_DRAWS = 1_000
 CURVE = ("psmvae-b-10000", "psmvae-rate", "psmvae-a", "not-miwae", "miwae-10000")
 PI = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -84,8 +84,8 @@ _SETS = Experiment(
 )
 
 
-def _on_its_masks(experiment: Experiment, name: str) -> Experiment:
-    """The same experiment on the masks that the paper drew."""
+def _on_paper_masks(experiment: Experiment, name: str) -> Experiment:
+    """The same experiment on the masks of the paper."""
     title = f"{experiment.title}, on the paper's own masks"
     return replace(experiment, name=name, title=title, masks="paper")
 
@@ -93,8 +93,8 @@ def _on_its_masks(experiment: Experiment, name: str) -> Experiment:
 _ALL = (
     _RMSE20,
     _RMSE80,
-    _on_its_masks(_RMSE20, "printed20"),
-    _on_its_masks(_RMSE80, "printed80"),
+    _on_paper_masks(_RMSE20, "printed20"),
+    _on_paper_masks(_RMSE80, "printed80"),
     Experiment(
         name="grid",
         title="Error of single imputation, every data set at both rates",
@@ -105,7 +105,7 @@ _ALL = (
         methods=ROWS,
     ),
     _SETS,
-    _on_its_masks(_SETS, "printed-sets"),
+    _on_paper_masks(_SETS, "printed-sets"),
     Experiment(
         name="multiple",
         title="Test accuracy of a classifier trained on 20 imputations",
@@ -185,12 +185,22 @@ EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return the experiment of a name.
+    """Return an experiment by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `EXPERIMENTS`.
+
+    Returns
+    -------
+    Experiment
+        The experiment in full size.
 
     Raises
     ------
     ValueError
-        If there is none; the message names those there are.
+        If the name is unknown; the message lists the known ones.
 
     Examples
     --------

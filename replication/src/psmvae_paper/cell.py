@@ -1,4 +1,4 @@
-"""A cell of a table of results: one method on one incomplete table, with one seed."""
+"""A cell of an experiment: one method on one incomplete table, with one seed."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ _KEY_LENGTH = 16
 
 @dataclass(frozen=True)
 class Cell:
-    """What is run, and nothing of how or where: equal cells give equal results.
+    """One run of a method; equal cells give equal results on the same device.
 
     Parameters
     ----------
     dataset : str
-        A name that `psmvae_paper.datasets.load` knows, or the path of a file.
+        A name known to `psmvae_paper.datasets.load`, or the path of a file.
     mechanism : str
         One of `psmvae.simulate.MECHANISMS`.
     rate : float
         The missing rate, from 0 to 1.
     seed : int
-        Of the mask, of the split and of the method.
+        The seed of the mask, of the split and of the method.
     method : str
         A name in `psmvae_paper.METHODS`.
     measure : {"impute", "sets", "multiple", "curve", "inpaint"}, default="impute"
-        What is measured: the error of imputations; the pattern sets too; a classifier on multiple
-        imputations too; the error while training; pictures.
+        What is measured: the error of imputations; also the pattern sets ("sets") or a classifier
+        on multiple imputations ("multiple"); the error during training; images.
     n_rows, n_columns : int, optional
-        So many rows and columns, drawn by the seed; all by default.
+        The size of a random part of the table, drawn with the seed; the whole table by default.
     epochs : int, optional
         Epochs of training; by default the method's own.
     settings : tuple of (name, value), default=()
         Parameters of the imputer that differ from the method's.
     masks : {"own", "paper"}, default="own"
-        Whose masks and splits: this package's, or those that the paper drew from the same seed
-        (`psmvae_paper.paper_masks`).
+        The masks and splits: drawn by this package, or those that the paper's program draws from
+        the same seed (`psmvae_paper.paper_masks`).
 
     Examples
     --------
@@ -87,33 +87,38 @@ class Cell:
                 raise ValueError(f"{name} must be a whole number from 1 or None, got {count!r}")
             if count is not None:
                 object.__setattr__(self, name, int(count))
-        # one cell has one key, whatever the order in which its settings were given, and whether
-        # its numbers are Python's or numpy's
+        # the key must not depend on the order of the settings, nor on whether numbers are Python's
+        # or numpy's
         object.__setattr__(self, "seed", int(self.seed))
         object.__setattr__(self, "rate", float(self.rate))
         object.__setattr__(self, "settings", _checked(self.settings))
 
     @property
     def key(self) -> str:
-        """A short name that never changes: a hash of what differs from the defaults."""
+        """A short stable identifier: a hash of the fields that differ from their defaults."""
         plain = self.to_json()
-        told = {f.name: plain[f.name] for f in fields(self) if plain[f.name] != f.default}
-        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+        given = {f.name: plain[f.name] for f in fields(self) if plain[f.name] != f.default}
+        text = json.dumps(given, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:_KEY_LENGTH]
 
     def to_json(self) -> dict[str, Any]:
-        """The cell as plain values, settings as an object."""
+        """Return the cell as a dictionary of plain values, settings as a dictionary."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         return plain | {"settings": dict(self.settings)}
 
     @classmethod
     def from_json(cls, plain: dict[str, Any]) -> Self:
-        """The cell that `to_json` told of.
+        """Restore a cell from the result of `to_json`.
+
+        Parameters
+        ----------
+        plain : dict
+            As `to_json` returns it.
 
         Raises
         ------
         ValueError, TypeError
-            If it is none.
+            If it is not a valid cell.
         """
         if not isinstance(plain, dict):
             raise TypeError(f"a cell must be an object, got {plain!r}")
@@ -133,7 +138,7 @@ def _is(kind: type, value: object) -> bool:
 
 
 def _checked(settings: Any) -> Settings:
-    """Settings in the order of their names; plain values alone can be written and hashed."""
+    """Settings sorted by name; an error unless all values are plain and finite."""
     pairs = list(settings)
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise TypeError(f"settings must be pairs (name, value), got {settings!r}")

@@ -1,4 +1,4 @@
-"""How long a device was at work, by the clock, from the times in records."""
+"""The wall-clock time that a device was in use, from the times in records."""
 
 from __future__ import annotations
 
@@ -10,11 +10,21 @@ if TYPE_CHECKING:
 
     from psmvae_paper.grid import Record
 
-__all__ = ["at_work", "is_gpu"]
+__all__ = ["busy_seconds", "is_gpu"]
 
 
 def is_gpu(record: Record) -> bool:
     """Whether a record was made on a GPU.
+
+    Parameters
+    ----------
+    record : dict
+        A record.
+
+    Returns
+    -------
+    bool
+        False also if the device is unknown.
 
     Examples
     --------
@@ -25,16 +35,20 @@ def is_gpu(record: Record) -> bool:
     return not device.lower().startswith(("cpu", "unknown"))
 
 
-def at_work(records: Iterable[Record]) -> float:
-    """Seconds in which at least one of the cells was in training or being imputed.
+def busy_seconds(records: Iterable[Record]) -> float:
+    """Return the seconds in which at least one of the cells was trained or imputed.
 
-    Cells that ran side by side count once, and so do the cells of one stack. A record says when
-    its cell ended, how long that was imputed, and how long the training took that it shared.
+    Overlapping times of cells that ran in parallel count once, and so does the training of a stack.
 
     Parameters
     ----------
     records : iterable of dict
-        As `psmvae_paper.load_records` gives them; those without times are passed over.
+        As `psmvae_paper.load_records` returns them; records without times are ignored.
+
+    Returns
+    -------
+    float
+        Seconds.
 
     Examples
     --------
@@ -44,7 +58,7 @@ def at_work(records: Iterable[Record]) -> float:
     >>> first = record("2020-01-01T00:01:00+00:00", 2.0, 10)
     >>> second = record("2020-01-01T00:01:01+00:00", 2.0, 10)
     >>> alone = record("2020-01-01T02:00:00+00:00", 4.0, 1)
-    >>> at_work([first, second, alone])
+    >>> busy_seconds([first, second, alone])
     27.0
     """
     total, reached = 0.0, float("-inf")
@@ -55,7 +69,7 @@ def at_work(records: Iterable[Record]) -> float:
 
 
 def _span(record: Record) -> tuple[float, float]:
-    """When the training that a cell is read off began, at the latest, and when the cell ended."""
+    """The latest possible start of the training of a cell, and the end of the cell."""
     seconds = record.get("seconds") or {}
     fit = float(seconds.get("fit") or 0.0) * int(record.get("stacked") or 1)
     end = datetime.fromisoformat(str(record["finished"])).timestamp()

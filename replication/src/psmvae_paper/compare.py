@@ -12,7 +12,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from psmvae_paper.table_writer import MISSING, Sheet, decimals
+from psmvae_paper.table_writer import MISSING, ResultTable, decimals
 from psmvae_paper.tables import failures, paper_figure
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ __all__ = [
     "beside_paper",
     "order_agreement",
     "paired",
-    "paired_sheet",
+    "paired_table",
     "probability",
-    "rank_sheet",
+    "rank_table",
     "ranks",
     "verdicts",
 ]
@@ -140,7 +140,7 @@ def _t_test(differences: Sequence[float]) -> float | None:
     return float(2 * stdtr(n - 1, -abs(mean) / (deviation / math.sqrt(n))))
 
 
-def paired_sheet(grid: Grid, rows: Sequence[Row], against: Row, title: str) -> Sheet:
+def paired_table(grid: Grid, rows: Sequence[Row], against: Row, title: str) -> ResultTable:
     """Make a table of rows against one other: mean difference, wins and p-value of each column."""
     names, columns = grid.row_names(), grid.column_names()
     body: list[list[str]] = []
@@ -157,7 +157,7 @@ def paired_sheet(grid: Grid, rows: Sequence[Row], against: Row, title: str) -> S
         "t test."
     ]
     head = ["method", "on", "difference", "wins", "paired t test"]
-    return Sheet(title, head, body, notes=[*notes, *failures(grid)], facts=facts)
+    return ResultTable(title, head, body, notes=[*notes, *failures(grid)], facts=facts)
 
 
 def _pair_texts(grid: Grid, pair: Pair) -> list[str]:
@@ -255,7 +255,7 @@ def _place(loss: float, all_losses: Sequence[float]) -> float:
     return below + (equal + 1) / 2
 
 
-def rank_sheet(grid: Grid, title: str) -> Sheet:
+def rank_table(grid: Grid, title: str) -> ResultTable:
     """Make a table of the ranks of all rows."""
     names, found = grid.row_names(), ranks(grid)
     n_columns = len(grid.columns)
@@ -280,7 +280,7 @@ def rank_sheet(grid: Grid, title: str) -> Sheet:
     head = ["method", "mean rank", "best seeds", f"best of {n_columns} means"]
     if not n_units:
         notes.append("There are too few records to rank any row.")
-    return Sheet(title, head, body, notes=notes, facts=facts)
+    return ResultTable(title, head, body, notes=notes, facts=facts)
 
 
 def _without_row(rank: Rank) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def _without_row(rank: Rank) -> dict[str, Any]:
     }
 
 
-def beside_paper(grid: Grid, paper: Mapping[PaperKey, Figure], title: str) -> Sheet:
+def beside_paper(grid: Grid, paper: Mapping[PaperKey, Figure], title: str) -> ResultTable:
     """Make a table of our mean, the paper's, and the ratio of the two."""
 
     def theirs(row: Row, column: Column) -> float | None:
@@ -303,7 +303,7 @@ def beside_paper(grid: Grid, paper: Mapping[PaperKey, Figure], title: str) -> Sh
     return _beside(grid, others, title, "the paper's")
 
 
-def beside_other(grid: Grid, other: Grid, title: str, name: str) -> Sheet:
+def beside_other(grid: Grid, other: Grid, title: str, name: str) -> ResultTable:
     """Make a table of our mean, that of other records, and the ratio of the two."""
     others = {at: other.at(*at).mean for at in grid.entries}
     return _beside(grid, others, title, name)
@@ -311,7 +311,7 @@ def beside_other(grid: Grid, other: Grid, title: str, name: str) -> Sheet:
 
 def _beside(
     grid: Grid, others: Mapping[tuple[Row, Column], float | None], title: str, name: str
-) -> Sheet:
+) -> ResultTable:
     rows, columns = grid.row_names(), grid.column_names()
     body, facts = [], []
     digits = grid.metric.digits
@@ -338,7 +338,7 @@ def _beside(
             )
         body.append(texts)
     notes = [f"{grid.metric.title}: our mean / {name} = ratio.", *failures(grid)]
-    return Sheet(title, ["method", *columns.values()], body, notes=notes, facts=facts)
+    return ResultTable(title, ["method", *columns.values()], body, notes=notes, facts=facts)
 
 
 def _mean_text(entry: Entry, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""An experiment: which cells there are."""
+"""An experiment: a grid of cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The small version of an experiment: whole, but on few rows, with little training and few draws.
+# The small version of an experiment: few rows, few epochs and few draws.
 QUICK_SEEDS = (0, 1)
 QUICK_EPOCHS = 5
 QUICK_ROWS = 150
@@ -31,31 +31,31 @@ class Experiment:
     Parameters
     ----------
     name : str
-        What a user types.
+        The name on the command line.
     title : str
-        What it shows.
+        The title of its table or figure.
     source : str
-        The table or figure of the paper it repeats.
+        The table or figure of the paper that it reproduces.
     datasets, mechanisms, methods : tuple of str
-        By name.
+        Names.
     rates : tuple of float
         Missing rates.
     seeds : tuple of int, default=(0, 1, 2, 3, 4)
-        Masks, splits and methods.
+        Seeds of masks, splits and methods.
     measure, masks : str, default="impute" and "own"
-        As in `Cell`.
+        As for `Cell`.
     n_rows, n_columns : tuple of int or None, default=(None,)
-        Sizes of random parts of the data sets; None is all.
+        Sizes of random parts of the data sets; None is the whole.
     epochs : int, optional
-        Epochs of the deep methods; by default their own.
+        Epochs of the deep methods; by default those of each method.
     sweep : tuple of settings, default=((),)
-        Every cell is run with each of these.
+        Every cell is run with each of these settings.
     own : tuple of (method, settings), default=()
-        Settings of single methods beside these.
+        Further settings of single methods.
     max_draws : int, optional
-        Methods with more importance draws than this take so many.
+        Upper limit of the number of importance draws K.
     axis : str, optional
-        What varies along a figure: "rate", "n_rows", "n_columns", "pi" or "steps".
+        The x axis of its figure: "rate", "n_rows", "n_columns", "pi" or "steps".
 
     Examples
     --------
@@ -92,7 +92,12 @@ class Experiment:
     axis: str | None = None
 
     def cells(self) -> list[Cell]:
-        """All cells, in the order of the parameters; seeds vary fastest.
+        """Return all cells; seeds vary fastest.
+
+        Returns
+        -------
+        list of Cell
+            The cells.
 
         Raises
         ------
@@ -127,14 +132,19 @@ class Experiment:
         datasets: Sequence[str] | None = None,
         methods: Sequence[str] | None = None,
     ) -> Self:
-        """The experiment with other seeds, data sets or methods; None leaves them.
+        """Return the experiment with other seeds, data sets or methods; None keeps its own.
+
+        Parameters
+        ----------
+        seeds, datasets, methods : sequence, optional
+            The values.
 
         Raises
         ------
         ValueError
             If a list is empty or names something twice, or a method is unknown.
         TypeError
-            If a list is none.
+            If an argument is not a list.
 
         Examples
         --------
@@ -144,7 +154,7 @@ class Experiment:
         """
         given: dict[str, Any] = {"seeds": seeds, "datasets": datasets, "methods": methods}
         for name, values in given.items():
-            # a lone name would be taken for its letters
+            # a string would be split into its letters
             if isinstance(values, str) or not isinstance(values, Iterable | None):
                 raise TypeError(f"{name} must be a list, got {values!r}")
         changed: dict[str, Any] = {
@@ -157,7 +167,7 @@ class Experiment:
         return dataclasses.replace(self, **changed)
 
     def quick(self) -> Self:
-        """The same experiment small: on tables that ship with scikit-learn, in about a minute."""
+        """Return the small version, which takes about a minute, on tables of scikit-learn."""
         images = self.measure == "inpaint"
         rows = tuple(n and QUICK_ROWS + 50 * k for k, n in enumerate(_few(self.n_rows)))
         columns = tuple(n and QUICK_COLUMNS + 3 * k for k, n in enumerate(_few(self.n_columns)))
@@ -174,7 +184,12 @@ class Experiment:
         )
 
     def within(self, n_rows: int, n_columns: int) -> Self:
-        """The experiment on no more rows and columns than a table has, unless they are its axis.
+        """Return the experiment with at most these rows and columns, unless they are its axis.
+
+        Parameters
+        ----------
+        n_rows, n_columns : int
+            The size of a table.
 
         Examples
         --------
@@ -189,13 +204,14 @@ class Experiment:
         return dataclasses.replace(self, **capped)
 
     def _settings(self, method: str, shared: Settings) -> Settings:
-        told = dict(shared) | dict(dict(self.own).get(method, ()))
+        """The settings of a method: shared ones, its own, and the upper limit of K."""
+        settings = dict(shared) | dict(dict(self.own).get(method, ()))
         draws = METHODS[method].n_draws
         if self.max_draws is not None and draws is not None and draws > self.max_draws:
-            told["n_draws"] = self.max_draws
-        return tuple(told.items())
+            settings["n_draws"] = self.max_draws
+        return tuple(settings.items())
 
 
 def _few(values: tuple[T, ...]) -> tuple[T, ...]:
-    """The first, the middle and the last, of many."""
+    """At most three values: the first, the central and the last."""
     return values if len(values) <= 3 else (values[0], values[len(values) // 2], values[-1])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psmvae.table.paths import atomic_path
 from psmvae_paper.grid import Column, dataset_names, key_of, value_of
 from psmvae_paper.methods import label_of
-from psmvae_paper.tables import asked
+from psmvae_paper.tables import cells_to_show
 
 if TYPE_CHECKING:
     import os
@@ -97,7 +97,7 @@ def draw(
     if Path(path).suffix.lower() != ".png":
         message = f"path must end in .png, got {str(path)!r}"
         raise ValueError(message)
-    cells = asked(experiment, records)
+    cells = cells_to_show(experiment, records)
     found = {record["key"]: record for record in records}
     there = {cell: found[key_of(cell)] for cell in cells if key_of(cell) in found}
     good = {cell: record for cell, record in there.items() if not record.get("error")}

@@ -1,4 +1,4 @@
-"""One cell: the imputer it needs, its training, and what is measured of it."""
+"""Fit the imputer of a cell and measure its imputations."""
 
 from __future__ import annotations
 
@@ -25,42 +25,66 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# Multiple imputations, and the rows whose distributions are judged by them.
+# Number of multiple imputations, and of the rows that are scored by them.
 N_IMPUTATIONS = 20
 MOST_ROWS = 500
-# With more importance draws than this, a row needs no more once its effective sample size is so
-# large: K = 10,000 is then the most a row gets.
-ENOUGH_DRAWS = 100
-# Multiple imputations are resampled from at least and at most so many importance draws.
+# Effective sample size at which a row gets no further importance draws, where K is larger: K is
+# then the upper limit.
+TARGET_ESS = 100
+# Lower and upper limit of the importance draws that multiple imputations are resampled from.
 SAMPLE_DRAWS = (100, 1_000)
-# A curve has about so many points, each with at most so many importance draws.
+# Approximate number of points of a curve.
 CURVE_POINTS = 40
 N_IMAGES = 8
-# How a warning of ``fit`` begins that Ctrl-C cut short.
+# The beginning of the warning of a ``fit`` that was interrupted by Ctrl-C.
 _INTERRUPTED = "fit was interrupted"
 
 
 def unfitted(cell: Cell, problem: Problem, device: str) -> Any:
-    """Make the imputer of a cell.
+    """Make the unfitted imputer of a cell.
+
+    Parameters
+    ----------
+    cell : Cell
+        The method, its settings and the seed.
+    problem : Problem
+        Its columns.
+    device : str
+        The torch device.
+
+    Returns
+    -------
+    imputer
+        Unfitted.
 
     Raises
     ------
     ValueError
-        If the method is unknown, or has no epochs and is given some.
+        If the method is unknown, or `epochs` is set for a method without epochs.
     """
     method = find_method(cell.method)
-    told: dict[str, Any] = {name: value for name, value in cell.settings if name != "n_draws"}
+    parameters: dict[str, Any] = {name: value for name, value in cell.settings if name != "n_draws"}
     if cell.epochs is not None:
         if not method.deep:
             raise ValueError(f"epochs must be None for {method.name}, got {cell.epochs}")
-        told["max_epochs"] = cell.epochs
+        parameters["max_epochs"] = cell.epochs
     if method.real:
-        told["kinds"] = dict.fromkeys(problem.columns, "real")
-    return method.make(cell.seed, device, **told)
+        parameters["kinds"] = dict.fromkeys(problem.columns, "real")
+    return method.make(cell.seed, device, **parameters)
 
 
 def n_draws(cell: Cell) -> int | None:
-    """K of a cell at imputation; None is the imputer's own.
+    """Return K of a cell; None is the imputer's own.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+
+    Returns
+    -------
+    int or None
+        The number of importance draws at imputation.
 
     Examples
     --------
@@ -68,21 +92,29 @@ def n_draws(cell: Cell) -> int | None:
     >>> n_draws(Cell("breast", "mcar", 0.2, 0, "miwae-10000"))
     10000
     """
-    told: Any = dict(cell.settings).get("n_draws", find_method(cell.method).n_draws)
-    return None if told is None else int(told)
+    draws: Any = dict(cell.settings).get("n_draws", find_method(cell.method).n_draws)
+    return None if draws is None else int(draws)
 
 
 def set_draws(imputer: Any, n: int | None) -> None:
-    """Let the imputer take `n` importance draws, less where a row needs less."""
+    """Set K of an imputer, with fewer draws for rows that reach the target ESS.
+
+    Parameters
+    ----------
+    imputer : imputer
+        Fitted or not.
+    n : int or None
+        K; None keeps the imputer's own.
+    """
     if n is not None:
-        imputer.set_params(n_draws=n, target_ess=float(ENOUGH_DRAWS) if n > ENOUGH_DRAWS else None)
+        imputer.set_params(n_draws=n, target_ess=float(TARGET_ESS) if n > TARGET_ESS else None)
 
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Show no warning, and take none for an answer: a fit that Ctrl-C cut short is no result.
+    """Ignore warnings, but raise KeyboardInterrupt for a fit that Ctrl-C interrupted.
 
-    A method that ends the program fails like one that raises.
+    SystemExit becomes a RuntimeError, so that a method that exits fails like one that raises.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -98,16 +130,16 @@ def quietly() -> Iterator[None]:
 
 
 class Curve:
-    """The error of a cell while it is trained, measured by the `callback` of ``fit``.
+    """The error of a cell during training, measured by the `callback` of ``fit``.
 
     Parameters
     ----------
     cell : Cell
         The cell.
     imputer : Imputer
-        What is being fitted; its networks are in place from the first epoch on.
+        The imputer that is being fitted.
     problem : Problem
-        What it is fitted to.
+        The table that it is fitted to.
 
     Attributes
     ----------
@@ -116,7 +148,7 @@ class Curve:
     rmse : list of float
         The errors.
     seconds : float
-        What measuring took.
+        The time that the measurements took.
     """
 
     def __init__(self, cell: Cell, imputer: Any, problem: Problem) -> None:
@@ -127,7 +159,13 @@ class Curve:
         self.seconds = 0.0
 
     def __call__(self, progress: Any) -> None:
-        """Measure, if this epoch is one of the points."""
+        """Measure the error, if this epoch is one of the points.
+
+        Parameters
+        ----------
+        progress : Progress
+            The state of the training.
+        """
         if progress.epoch not in curve_epochs(progress.max_epochs):
             return
         start = time.perf_counter()
@@ -139,7 +177,17 @@ class Curve:
 
 
 def curve_epochs(max_epochs: int) -> list[int]:
-    """Epochs at which a curve is measured: half of them evenly spread, half more dense at first.
+    """Return the epochs at which a curve is measured: half evenly, half log-spaced.
+
+    Parameters
+    ----------
+    max_epochs : int
+        The last epoch.
+
+    Returns
+    -------
+    list of int
+        In ascending order, with the last epoch.
 
     Examples
     --------
@@ -155,27 +203,46 @@ def curve_epochs(max_epochs: int) -> list[int]:
 
 
 def fit(imputer: Any, problem: Problem, curves: Sequence[Curve] = ()) -> None:
-    """Fit an imputer to what is seen of a problem, followed by curves."""
+    """Fit an imputer to the incomplete table of a problem.
+
+    Parameters
+    ----------
+    imputer : imputer
+        Unfitted.
+    problem : Problem
+        The table.
+    curves : sequence of Curve
+        Called after every epoch.
+    """
     if not curves:
-        imputer.fit(_seen(problem))
+        imputer.fit(_incomplete(problem))
         return
 
     def callback(progress: Any) -> None:
         for curve in curves:
             curve(progress)
 
-    imputer.fit(_seen(problem), callback=callback)
+    imputer.fit(_incomplete(problem), callback=callback)
 
 
 def measured(cell: Cell, imputer: Any, problem: Problem) -> tuple[dict[str, Any], float]:
-    """Measure what a cell asks for of its fitted imputer.
+    """Measure a fitted imputer as the cell's `measure` demands.
+
+    Parameters
+    ----------
+    cell : Cell
+        What is measured, with which K.
+    imputer : imputer
+        Fitted.
+    problem : Problem
+        The table it was fitted to.
 
     Returns
     -------
     metrics : dict
-        By name; None where there is nothing to measure.
+        Values by name; None for a value that is not finite.
     seconds : float
-        What filling in the missing cells took.
+        The time that the imputation took.
     """
     set_draws(imputer, n_draws(cell))
     start = time.perf_counter()
@@ -195,48 +262,87 @@ def measured(cell: Cell, imputer: Any, problem: Problem) -> tuple[dict[str, Any]
         found |= more[cell.measure](problem, imputer)
     if cell.measure == "inpaint":
         found |= images(problem, values)
-    # what the record tells of the imputer is what it filled in with
+    # the record shows the K of the point imputations
     set_draws(imputer, n_draws(cell))
     return plain(found), seconds
 
 
 def filled(imputer: Any, problem: Problem) -> Floats:
-    """The table with its missing cells filled in."""
-    return _as_array("transform", imputer.transform(_seen(problem)), problem.truth.shape)
+    """Return the imputed table.
+
+    Parameters
+    ----------
+    imputer : imputer
+        Fitted.
+    problem : Problem
+        The incomplete table.
+
+    Returns
+    -------
+    ndarray of float, (row, column)
+        The table.
+    """
+    return _as_array("transform", imputer.transform(_incomplete(problem)), problem.truth.shape)
 
 
-def _seen(problem: Problem) -> pd.DataFrame:
-    """What a method is given: a copy, since it may write into it and others get the same."""
+def _incomplete(problem: Problem) -> pd.DataFrame:
+    """A copy of the incomplete table, since a method may write into it."""
     return problem.incomplete.copy()
 
 
 def _as_array(name: str, table: Any, shape: tuple[int, ...]) -> Floats:
-    """A table that a method gave back as an array; refuse one that lacks rows or columns."""
+    """A table that a method returned as an array; an error if its shape is wrong."""
     array = np.asarray(table, dtype=np.float64)
     if array.shape != shape:
-        raise ValueError(f"{name} must give a table of shape {shape}, got {array.shape}")
+        raise ValueError(f"{name} must return a table of shape {shape}, got {array.shape}")
     return array
 
 
 def point_metrics(problem: Problem, values: Floats) -> dict[str, float]:
-    """Error, accuracy of discrete columns and bias (mean size over columns) of imputations."""
+    """Return RMSE, accuracy of discrete columns and mean absolute bias of the columns.
+
+    Parameters
+    ----------
+    problem : Problem
+        The truth.
+    values : ndarray of float, (row, column)
+        The imputed table.
+
+    Returns
+    -------
+    dict
+        ``rmse``, ``accuracy`` and ``bias``.
+    """
     against = (problem.truth, values, problem.m, problem.scale, problem.discrete)
     bias = np.abs(metrics.column_bias(*against))
-    there = bias[~np.isnan(bias)]
+    known = bias[~np.isnan(bias)]
     return {
         "rmse": metrics.rmse(*against),
         "accuracy": metrics.accuracy(*against),
-        "bias": float(there.mean()) if there.size else math.nan,
+        "bias": float(known.mean()) if known.size else math.nan,
     }
 
 
 def draw_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
-    """CRPS, coverage and width of multiple imputations, of the first rows that have holes."""
+    """Return CRPS, coverage and width of multiple imputations of the first incomplete rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        The truth.
+    imputer : imputer
+        Fitted, with ``sample``.
+
+    Returns
+    -------
+    dict
+        ``crps``, ``coverage`` and ``width``.
+    """
     rows = np.flatnonzero(~problem.m.all(1))[:MOST_ROWS]
     if rows.size == 0:
         return {"crps": math.nan, "coverage": math.nan, "width": math.nan}
     truth = problem.truth[rows]
-    tables = imputer.sample(_seen(problem).iloc[rows], N_IMPUTATIONS)
+    tables = imputer.sample(_incomplete(problem).iloc[rows], N_IMPUTATIONS)
     drawn = np.stack([_as_array("sample", table, truth.shape) for table in tables])
     against = (truth, drawn, problem.m[rows], problem.scale)
     coverage, width = metrics.coverage_and_width(*against)
@@ -244,8 +350,21 @@ def draw_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
 
 
 def set_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
-    """How well the learned pattern sets are the true ones."""
-    learned = imputer.predict_set(_seen(problem))
+    """Return the agreement of the learned pattern sets with the true ones.
+
+    Parameters
+    ----------
+    problem : Problem
+        The true sets.
+    imputer : imputer
+        Fitted, with ``predict_set``.
+
+    Returns
+    -------
+    dict
+        ``set_accuracy``, ``set_majority`` and ``adjusted_rand``.
+    """
+    learned = imputer.predict_set(_incomplete(problem))
     return {
         "set_accuracy": metrics.set_accuracy(problem.sets, learned),
         "set_majority": metrics.set_majority(problem.sets, learned),
@@ -254,9 +373,21 @@ def set_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
 
 
 def classifier_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
-    """Accuracy on imputed test rows of a one-layer network trained on imputed rows.
+    """Return the test accuracy of logistic regression trained on multiple imputations.
 
     Each row is imputed 20 times, in training and test alike, and counts 20 times.
+
+    Parameters
+    ----------
+    problem : Problem
+        Training and test rows with a target.
+    imputer : imputer
+        Fitted, with ``sample``.
+
+    Returns
+    -------
+    dict
+        ``accuracy``.
 
     Raises
     ------
@@ -283,12 +414,24 @@ def classifier_metrics(problem: Problem, imputer: Any) -> dict[str, float]:
 
 
 def images(problem: Problem, values: Floats) -> dict[str, Any]:
-    """The first images, as lists of rows of whole numbers: the truth, m, and as filled in.
+    """Return the first images as nested lists of integers: the truth, the mask and the imputed.
+
+    Parameters
+    ----------
+    problem : Problem
+        Images as rows.
+    values : ndarray of float, (row, column)
+        The imputed table.
+
+    Returns
+    -------
+    dict
+        ``truth``, ``m`` and ``filled``.
 
     Raises
     ------
     ValueError
-        If rows are no square images.
+        If the rows are not square images.
     """
     side = math.isqrt(problem.truth.shape[1])
     if side**2 != problem.truth.shape[1]:
@@ -309,7 +452,17 @@ def images(problem: Problem, values: Floats) -> dict[str, Any]:
 
 
 def plain(found: dict[str, Any]) -> dict[str, Any]:
-    """Metrics as JSON has words for: None where a number is none, also in a curve.
+    """Return metrics with None for values that are not finite, which JSON cannot represent.
+
+    Parameters
+    ----------
+    found : dict
+        Metrics by name.
+
+    Returns
+    -------
+    dict
+        The same, also inside lists.
 
     Examples
     --------
@@ -317,15 +470,16 @@ def plain(found: dict[str, Any]) -> dict[str, Any]:
     {'rmse': [0.5, None], 'accuracy': None}
     """
 
-    def told(value: Any) -> Any:
+    def finite(value: Any) -> Any:
         if isinstance(value, list):
-            return [told(one) for one in value]
+            return [finite(one) for one in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return {name: told(value) for name, value in found.items()}
+    return {name: finite(value) for name, value in found.items()}
 
 
 def _sample_draws(cell: Cell) -> int | None:
+    """The number of importance draws that multiple imputations are resampled from."""
     n = n_draws(cell)
     low, high = SAMPLE_DRAWS
     return None if n is None else min(max(n, low), high)

@@ -1,4 +1,4 @@
-"""The methods that are compared: the rows of the paper's tables, and those a user adds."""
+"""The methods that are compared: the rows of the paper's tables, and methods that a user adds."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """A method of imputation, as a row of a table.
+    """An imputation method, a row of a table.
 
     Parameters
     ----------
     name : str
-        What a user types.
+        The name on the command line.
     label : str
-        What a table shows.
+        The name in tables.
     fit : str
-        The training; methods with the same differ only in `n_draws`, and one training serves all.
+        The name of the training. Methods with the same `fit` differ only in `n_draws` and share one
+        training.
     make : callable
-        ``make(seed, device, **overrides)`` gives the imputer, unfitted. It needs ``fit`` and
-        ``transform``; where several processes are used it must be picklable, as a function of a
-        module is.
+        ``make(seed, device, **overrides)`` returns the unfitted imputer, which needs ``fit`` and
+        ``transform``. With several processes `make` must be picklable, as a function of a module
+        is.
     deep : bool, default=False
-        Whether it is a `DeepImputer` of this package, trained on the device in epochs.
+        Whether it is a `DeepImputer`, trained on the device in epochs.
     n_draws : int, optional
-        K, the importance draws at imputation; by default the imputer's own.
+        K, the number of importance draws at imputation; by default the imputer's own.
     draws : bool, default=False
-        Whether its multiple imputations (``sample``) tell how sure it is, so that they are
-        measured.
+        Whether its multiple imputations (``sample``) are scored by CRPS and coverage.
     real : bool, default=False
-        Whether it is told that every column is "real" (``kinds``), as the paper's methods are.
+        Whether every column is declared "real" (``kinds``), as for the paper's methods.
 
     Examples
     --------
-    A method of one's own takes part once it is in `METHODS`, here scikit-learn's:
+    A user's method is added to `METHODS`, here one of scikit-learn:
 
     >>> from psmvae_paper import METHODS, Method
     >>> def nearest(seed, device, **overrides):
@@ -65,20 +65,20 @@ class Method:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes an imputer of this package.
+    """Makes an imputer of the psmvae library.
 
-    The class is looked up by name, so that scikit-learn is loaded late.
+    The class is looked up by name when it is needed, so that scikit-learn is imported late.
 
     Parameters
     ----------
     imputer : str
         The name of the class.
     parameters : tuple of (name, value)
-        What is fixed.
+        Fixed parameters.
     model : str, optional
-        The argument of ``paper``, where there is one.
+        The positional argument of ``paper``, if it has one.
     plain : bool, default=False
-        The class with its defaults rather than its ``paper``.
+        Use the defaults of the class instead of its ``paper``.
 
     Examples
     --------
@@ -91,21 +91,42 @@ class Maker:
     model: str | None = None
     plain: bool = False
 
-    def knows(self, parameter: str) -> bool:
-        """Whether the imputer has a parameter of this name."""
+    def has_parameter(self, parameter: str) -> bool:
+        """Whether the imputer has a parameter of this name.
+
+        Parameters
+        ----------
+        parameter : str
+            The name.
+
+        Returns
+        -------
+        bool
+            True if it has.
+        """
         return parameter in self._class().__dataclass_fields__
 
     def _class(self) -> Any:
         return getattr(import_module("psmvae.imputers"), self.imputer)
 
     def __call__(self, seed: int, device: str, **overrides: Any) -> Any:
-        """Return the unfitted imputer."""
+        """Return the unfitted imputer.
+
+        Parameters
+        ----------
+        seed : int
+            The random state.
+        device : str
+            The torch device, for imputers that have one.
+        **overrides
+            Parameters that replace the fixed ones.
+        """
         cls = self._class()
         make = cls if self.plain else cls.paper
-        told = dict(self.parameters) | {"random_state": seed} | overrides
+        parameters = dict(self.parameters) | {"random_state": seed} | overrides
         if "device" in cls.__dataclass_fields__:
-            told["device"] = device
-        return make(*([] if self.model is None else [self.model]), **told)
+            parameters["device"] = device
+        return make(*([] if self.model is None else [self.model]), **parameters)
 
 
 def _psmvae(model: str, **parameters: Any) -> Maker:
@@ -147,7 +168,7 @@ _ROWS = (
     Method(
         "not-miwae", "not-MIWAE", "not-miwae", Maker("NotMIWAEImputer"), n_draws=_MANY, **_LATENT
     ),
-    # its draws hardly differ
+    # the multiple imputations of GAIN hardly differ, so they are not scored
     Method("gain", "GAIN", "gain", Maker("GAINImputer"), deep=True, real=True),
     Method("mice", "MICE", "mice", Maker("MICEImputer"), real=True),
     Method(
@@ -158,7 +179,7 @@ _ROWS = (
         draws=True,
         real=True,
     ),
-    # one core a process
+    # one core for each worker process
     Method(
         "missforest",
         "MissForest",
@@ -189,12 +210,22 @@ METHODS: dict[str, Method] = {row.name: row for row in _ROWS}
 
 
 def find_method(name: str) -> Method:
-    """Return the method of a name.
+    """Return a method by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of `METHODS`.
+
+    Returns
+    -------
+    Method
+        The method.
 
     Raises
     ------
     ValueError
-        If there is none; the message names those there are.
+        If the name is unknown; the message lists the known ones.
 
     Examples
     --------
@@ -206,7 +237,19 @@ def find_method(name: str) -> Method:
 
 
 def label_of(method: str, settings: Settings = ()) -> str:
-    """The name of a method in a table, with its K; its own where this process does not know it.
+    """Return the name of a method in tables, with the K of the settings.
+
+    Parameters
+    ----------
+    method : str
+        The name; an unknown one is its own label.
+    settings : tuple of (name, value), default=()
+        The settings of the cell.
+
+    Returns
+    -------
+    str
+        The label.
 
     Examples
     --------
@@ -219,7 +262,17 @@ def label_of(method: str, settings: Settings = ()) -> str:
 
 
 def check_methods(names: Iterable[str]) -> None:
-    """Refuse names that are no methods.
+    """Raise an error for names that are not in `METHODS`.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names.
+
+    Raises
+    ------
+    ValueError
+        If one is unknown.
 
     Examples
     --------
@@ -234,7 +287,17 @@ def check_methods(names: Iterable[str]) -> None:
 
 
 def added_methods(names: Iterable[str]) -> list[Method]:
-    """Return those methods of these names that a user put into `METHODS`, or changed there.
+    """Return the methods among these names that a user added to `METHODS` or changed there.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Names in `METHODS`.
+
+    Returns
+    -------
+    list of Method
+        Those that are not the package's own.
 
     Examples
     --------

@@ -1,8 +1,16 @@
-"""How good imputations are: pure functions of arrays.
+"""Metrics of imputations: pure functions of arrays.
 
-Tables are ``(row, column)``; `m` is True where a cell was observed; `scale` is what each column is
-measured in, NaN for a column that is not scored. A cell counts if it is missing, its truth is known
-and its column is scored.
+The arguments they share:
+
+- `truth`, (row, column): the complete values, NaN where natively missing;
+- `filled`, (row, column): the imputed table;
+- `draws`, (draw, row, column): multiple imputations;
+- `m`, (row, column): True where a cell is observed;
+- `scale`, (column,): the unit of each column's errors, NaN for a column that is not scored;
+- `discrete`, (column,): the columns whose imputations are rounded.
+
+A cell is scored if it is missing, its true value is known and its column is scored. All functions
+return NaN if no cell is scored.
 """
 
 from __future__ import annotations
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def column_range(x: Floats) -> Floats:
-    """The range of each column's values, NaN where it is zero or there are none.
+    """Range of each column's values; NaN for a constant or empty column.
 
     Examples
     --------
@@ -34,7 +42,7 @@ def column_range(x: Floats) -> Floats:
 
 
 def scored(truth: Floats, m: Bools, scale: Floats) -> Bools:
-    """Which cells count.
+    """Mask of the scored cells.
 
     Examples
     --------
@@ -48,17 +56,12 @@ def scored(truth: Floats, m: Bools, scale: Floats) -> Bools:
 
 
 def rmse(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete: Bools) -> float:
-    """Root mean squared error of the missing cells, in ranges; discrete columns are rounded first.
-
-    Returns
-    -------
-    float
-        NaN if no cell counts.
+    """Root mean squared error of the missing cells, divided by `scale`.
 
     Raises
     ------
     ValueError
-        If a cell that counts was left missing.
+        If a scored cell was not imputed.
 
     Examples
     --------
@@ -73,7 +76,7 @@ def rmse(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete: Bools
 
 
 def accuracy(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete: Bools) -> float:
-    """Share of the missing cells of discrete columns that are met, after rounding; NaN if none.
+    """Share of the missing cells of discrete columns that are imputed correctly, after rounding.
 
     Examples
     --------
@@ -84,12 +87,12 @@ def accuracy(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete: B
     """
     error = _errors(truth, filled, m, scale, discrete)[:, discrete]
     wrong = error[~np.isnan(error)]
-    # a range may not divide the rounded error without rest
+    # division by the range is not exact
     return float(np.mean(np.abs(wrong) < 1e-12)) if wrong.size else math.nan
 
 
 def column_bias(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete: Bools) -> Floats:
-    """The mean error of each column's missing cells, in ranges; NaN where none counts.
+    """Mean error of each column's missing cells, divided by `scale`.
 
     Examples
     --------
@@ -104,11 +107,11 @@ def column_bias(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete
 
 
 def crps(truth: Floats, draws: Floats, m: Bools, scale: Floats) -> float:
-    """Continuous ranked probability score of draws ``(draw, row, column)``, in ranges.
+    """Continuous ranked probability score of draws, divided by `scale`.
 
-    E|X - y| - E|X - X'| / 2, averaged over the cells. The second expectation is over different
-    draws, so that few draws are as good an estimate as many; with one draw it is the absolute
-    error.
+    E|X - y| - E|X - X'| / 2, averaged over the cells. The second expectation is over pairs of
+    different draws, which makes the estimate unbiased for any number of draws; with one draw it is
+    the absolute error.
 
     Examples
     --------
@@ -121,22 +124,22 @@ def crps(truth: Floats, draws: Floats, m: Bools, scale: Floats) -> float:
     if y.size == 0:
         return math.nan
     n = len(x)
-    away = np.abs(x - y).mean(0)
+    distance = np.abs(x - y).mean(0)
     if n == 1:
-        return float(away.mean())
+        return float(distance.mean())
     # sum of |x_i - x_j| over all pairs, from the order statistics
     weight = 2 * np.arange(1, n + 1) - n - 1
     spread = 2 * (weight[:, None] * np.sort(x, axis=0)).sum(0) / (n * (n - 1))
-    return float((away - spread / 2).mean())
+    return float((distance - spread / 2).mean())
 
 
 def coverage_and_width(
     truth: Floats, draws: Floats, m: Bools, scale: Floats, level: float = 0.9
 ) -> tuple[float, float]:
-    """Share of missing cells inside the central interval of their draws, and its width in ranges.
+    """Coverage of the central interval of the draws, and its mean width divided by `scale`.
 
-    The ends are quantiles such that draws from the right distribution cover the truth with
-    probability `level`, however few they are (at least 2 / (1 - level) - 1 draws).
+    The ends are Weibull quantiles: draws from the true distribution cover the truth with
+    probability `level` for any number of draws from 2 / (1 - level) - 1.
 
     Examples
     --------
@@ -154,17 +157,17 @@ def coverage_and_width(
 
 
 def set_accuracy(true: NDArray[Any], learned: NDArray[Any], mnar: int = 1) -> float:
-    """Share of rows whose learned set is the right one of two, by the paper's rule.
+    """Pattern-set accuracy by the rule of the paper.
 
-    The learned set of whose rows the highest share is of the true set `mnar` stands for it, all
-    others for the rest.
+    The learned set with the highest share of rows of the true set `mnar` is matched with it; all
+    other learned sets are matched with the rest.
 
     Parameters
     ----------
     true, learned : ndarray of int, (row,)
         The set of each row.
     mnar : int, default=1
-        The true set of the rows that may go missing by their own value.
+        The true set of the rows whose values may be missing not at random.
 
     Examples
     --------
@@ -179,9 +182,9 @@ def set_accuracy(true: NDArray[Any], learned: NDArray[Any], mnar: int = 1) -> fl
 
 
 def set_majority(true: NDArray[Any], learned: NDArray[Any]) -> float:
-    """Share of rows of the true set that most rows of their learned set are of.
+    """Pattern-set accuracy with each learned set matched with the majority of its rows (purity).
 
-    It cannot fall below the share of the largest true set.
+    It is at least the share of the largest true set.
 
     Examples
     --------
@@ -194,7 +197,7 @@ def set_majority(true: NDArray[Any], learned: NDArray[Any]) -> float:
 
 
 def adjusted_rand(true: NDArray[Any], learned: NDArray[Any]) -> float:
-    """The Rand index of two groupings of rows, adjusted for chance: 1 if equal, about 0 if blind.
+    """Adjusted Rand index of the true and the learned sets: 1 if equal, 0 on average by chance.
 
     Examples
     --------
@@ -208,19 +211,19 @@ def adjusted_rand(true: NDArray[Any], learned: NDArray[Any]) -> float:
 
 
 def _errors(truth: Floats, filled: Floats, m: Bools, scale: Floats, discrete: Bools) -> Floats:
-    """Imputed less true, in ranges; NaN where a cell does not count."""
+    """Imputed minus true values, divided by `scale`; NaN for a cell that is not scored."""
     counts = scored(truth, m, scale)
     if left := int((~np.isfinite(filled[counts])).sum()):
         raise ValueError(
-            f"{left} of {int(counts.sum())} missing cells were not filled in with finite numbers"
+            f"{left} of {int(counts.sum())} missing cells were not imputed with finite numbers"
         )
     rounded = np.where(discrete, np.rint(filled), filled)
     return np.where(counts, (rounded - truth) / scale, np.nan)
 
 
 def _drawn(truth: Floats, draws: Floats, m: Bools, scale: Floats) -> tuple[Floats, Floats]:
-    """Draws ``(draw, cell)`` and truth ``(cell,)`` of the cells that count, in ranges."""
+    """Draws ``(draw, cell)`` and truth ``(cell,)`` of the scored cells, divided by `scale`."""
     counts = scored(truth, m, scale)
     if not np.isfinite(draws[:, counts]).all():
-        raise ValueError("draws must fill in all missing cells with finite numbers")
+        raise ValueError("draws must impute all missing cells with finite numbers")
     return (draws / scale)[:, counts], (truth / scale)[counts]

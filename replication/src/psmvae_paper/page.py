@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from psmvae.table.paths import atomic_path
 from psmvae_paper import summary
 from psmvae_paper.catalogue import EXPERIMENTS
-from psmvae_paper.compare import rank_sheet, shared_units, verdicts
+from psmvae_paper.compare import rank_table, shared_units, verdicts
 from psmvae_paper.figures import draw, has_figure
 from psmvae_paper.grid import METRICS, Grid, key_of, pivot
 from psmvae_paper.methods import label_of
 from psmvae_paper.paper import paper
 from psmvae_paper.remarks import FIGURES, MISPRINTS, READINGS, WHY
-from psmvae_paper.table_writer import MISSING, Sheet, decimals
-from psmvae_paper.tables import asked, parts, show
+from psmvae_paper.table_writer import MISSING, ResultTable, decimals
+from psmvae_paper.tables import cells_to_show, split_by_dataset, to_table
 
 if TYPE_CHECKING:
     import os
@@ -157,17 +157,17 @@ def pictures(path: str | os.PathLike[str]) -> list[Path]:
 
 def _shown(records: Sequence[Record]) -> list[Record]:
     """The records of experiments in full size, also by methods that a user added."""
-    keys = {key_of(cell) for one in EXPERIMENTS.values() for cell in asked(one, records)}
+    keys = {key_of(cell) for one in EXPERIMENTS.values() for cell in cells_to_show(one, records)}
     return [record for record in records if record["key"] in keys]
 
 
 def _grid(name: str, records: Sequence[Record], metric: str | None = None) -> Grid:
-    return pivot(records, asked(EXPERIMENTS[name], records), metric)
+    return pivot(records, cells_to_show(EXPERIMENTS[name], records), metric)
 
 
 def _older(name: str, records: Sequence[Record]) -> list[str]:
     """Which of an experiment's records are from before a change; a line of a figure may mix."""
-    own = {key_of(cell) for cell in asked(EXPERIMENTS[name], records)}
+    own = {key_of(cell) for cell in cells_to_show(EXPERIMENTS[name], records)}
     return summary.older([record for record in records if record["key"] in own])
 
 
@@ -204,9 +204,9 @@ def _no_records(name: str) -> str:
 def _table_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
     if grid.empty:
         return f"{_heading(name)}\n\n{_no_records(name)}"
-    sheet = show(grid, "", paper=paper(name)).write("md")
+    table = to_table(grid, "", paper=paper(name)).write("md")
     told = [*summary.agreement(grid, paper(name)), *_older(name, records)]
-    return "\n\n".join([_heading(name), sheet, *told])
+    return "\n\n".join([_heading(name), table, *told])
 
 
 def _printed_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
@@ -215,8 +215,8 @@ def _printed_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
     if grid.empty:
         return "\n\n".join([*blocks, _no_records(name)])
     errors = _run(_grid(name, records, "rmse"))
-    blocks.append(show(_run(grid), "", paper=paper(name)).write("md"))
-    blocks += [*summary.agreement(grid, paper(name)), show(errors, "").write("md")]
+    blocks.append(to_table(_run(grid), "", paper=paper(name)).write("md"))
+    blocks += [*summary.agreement(grid, paper(name)), to_table(errors, "").write("md")]
     blocks += _older(name, records)
     return "\n\n".join(blocks)
 
@@ -234,24 +234,24 @@ def _sets_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
         return own
     majority, rand = (_grid(name, records, rule) for rule in ("set_majority", "adjusted_rand"))
     head = "### The same sets by other rules" + ("" if name == SETS else ", on its masks")
-    by_majority = show(majority, "", paper=paper(name)).write("md")
+    by_majority = to_table(majority, "", paper=paper(name)).write("md")
     agree = summary.agreement(majority, paper(name))
     blocks = [own, head, *([_RULES] if name == SETS else []), by_majority, *agree]
-    return "\n\n".join([*blocks, show(rand, "").write("md")])
+    return "\n\n".join([*blocks, to_table(rand, "").write("md")])
 
 
 def _ranks(twelve: Grid) -> str:
     head = "## Ranks over the twelve cells of both tables"
     if twelve.empty:
         return f"{head}\n\nNo records yet."
-    return f"{head}\n\n{rank_sheet(twelve, '').write('md')}"
+    return f"{head}\n\n{rank_table(twelve, '').write('md')}"
 
 
 def _paired(grid: Grid) -> str:
     head = "## The default, paired by seed, where values are missing not at random"
     if not summary.mnar_wins(grid):
         return f"{head}\n\nNo records yet of the default and another method on the same cells."
-    return f"{head}\n\n{summary.mnar_sheet(grid).write('md')}"
+    return f"{head}\n\n{summary.mnar_table(grid).write('md')}"
 
 
 def _agreement(grids: dict[str, Grid]) -> str:
@@ -284,7 +284,7 @@ def _agreement(grids: dict[str, Grid]) -> str:
             f"{len(judged) - len(off)} of {len(judged)} means agree: the RMSE of MCAR cells, "
             "the scores on the paper's masks and the accuracies of all cells. These do not:"
         )
-        blocks.append(Sheet("", head, body).write("md"))
+        blocks.append(ResultTable("", head, body).write("md"))
     reasons = [f"{label_of(m)}: {WHY[m]}" for m in WHY if any(v.row.method == m for v, _ in off)]
     if reasons:
         blocks += ["What may explain it:", _bullets(reasons)]
@@ -308,7 +308,7 @@ def _beyond(grid: Grid) -> str:
     tables = []
     for rate in sorted({column.rate for column in rest}):
         own = part.only(column for column in rest if column.rate == rate)
-        tables.append(show(own, f"{100 * rate:g} % missing").write("md"))
+        tables.append(to_table(own, f"{100 * rate:g} % missing").write("md"))
     return "\n\n".join([head, *tables])
 
 
@@ -324,7 +324,7 @@ def _times(records: Sequence[Record], twelve: Grid) -> str:
         "## Time\n\nSeconds a table. What was trained together on a GPU is shared out between the "
         "tables; K = 1 and K = 10,000 are read off one training where they were run together."
     )
-    keys = [key_of(cell) for name in TABLES for cell in asked(EXPERIMENTS[name], records)]
+    keys = [key_of(cell) for name in TABLES for cell in cells_to_show(EXPERIMENTS[name], records)]
     table = _means(records, twelve, ("fit", "impute"), ("fit, s", "impute, s"))
     return "\n\n".join(part for part in (head, summary.table_time(records, keys), table) if part)
 
@@ -352,7 +352,7 @@ def _means(
         "Means over the cells and seeds of the twelve that at least half of the methods have; a "
         "method that lacks one of these is left out."
     )
-    return Sheet("", ["method", *heads], body, notes=[note]).write("md")
+    return ResultTable("", ["method", *heads], body, notes=[note]).write("md")
 
 
 def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], list[Path]]:
@@ -362,7 +362,7 @@ def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], l
     for name, experiment in EXPERIMENTS.items():
         if not has_figure(experiment):
             continue
-        if not any(key_of(cell) in keys for cell in asked(experiment, records)):
+        if not any(key_of(cell) in keys for cell in cells_to_show(experiment, records)):
             texts[name] = _no_records(name)
             continue
         folder.mkdir(exist_ok=True)
@@ -387,6 +387,6 @@ def _figure_section(name: str, grid: Grid, text: str) -> str:
     )
     if EXPERIMENTS[name].measure == "curve":
         caption += " The table is of the end."
-    tables = [show(part, title).write("md") for title, part in parts(grid, "")]
+    tables = [to_table(part, title).write("md") for title, part in split_by_dataset(grid, "")]
     told = [FIGURES[name]] if name in FIGURES else []
     return "\n\n".join([_heading(name), text, caption, *tables, *told])

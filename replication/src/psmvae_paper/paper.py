@@ -1,7 +1,7 @@
-"""What the paper printed: the mean and standard deviation of each cell of its tables.
+"""The printed results of the paper: mean and standard deviation of each cell of its tables.
 
-The figures are in ``paper.csv``, with the names of the paper; the names used here are put in when
-it is read.
+They are in ``paper.csv``, under the names of the paper, which are translated to the names of the
+methods here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 __all__ = ["Figure", "PaperKey", "paper"]
 
-# Where the tables of the paper that an experiment repeats stand in the file.
+# The tables of the file that an experiment reproduces.
 _TABLES = {
     "rmse20": ("rmse20",),
     "rmse80": ("rmse80",),
@@ -27,7 +27,7 @@ _TABLES = {
 
 _MECHANISMS = {"MCAR": "mcar", "MNAR": "mnar", "MNAR+MCAR": "mnar-mcar"}
 
-# The rows of the paper's tables by the names of the methods here. Some tables leave K out.
+# The methods by the names of the paper's rows. Some tables omit K.
 _METHODS = {
     "PSMVAE(a)": "psmvae-a",
     "PSMVAE(a) K=10000": "psmvae-a",
@@ -48,12 +48,12 @@ _METHODS = {
     "MissForest": "missforest",
     "mean": "mean",
 }
-# Twenty imputations of MICE are draws, unlike its single one.
+# The twenty imputations of MICE are draws from its posterior.
 _METHODS_OF_TABLE = {"multiple_imputation": {"MICE": "mice-sample"}}
 
 
 class PaperKey(NamedTuple):
-    """Which cell of the paper's tables: data set, mechanism, missing rate, method by name."""
+    """A cell of the paper's tables: data set, mechanism, missing rate and method."""
 
     dataset: str
     mechanism: str
@@ -62,19 +62,24 @@ class PaperKey(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """What the paper printed for it: mean and standard deviation over five seeds."""
+    """Printed mean and standard deviation over five seeds."""
 
     mean: float
     std: float
 
 
 def paper(experiment: str) -> dict[PaperKey, Figure]:
-    """Return the paper's figures for an experiment; none where it printed no table.
+    """Return the printed results for an experiment.
 
     Parameters
     ----------
     experiment : str
-        The name of an experiment, as in ``psmvae benchmark list``.
+        The name of an experiment, as in ``psmvae-paper list``.
+
+    Returns
+    -------
+    dict of PaperKey to Figure
+        Empty if the paper has no table for it.
 
     Examples
     --------

@@ -1,12 +1,14 @@
-"""The masks, the split and the score behind the paper's printed figures.
+"""The masks, the splits and the score of the paper's published program.
 
-With these, mean imputation and MICE give what the paper printed, to the digit (its are cut off, not
-rounded) on all data sets but credit: its program drew masks and splits by NumPy's older generator,
-seeded with 0 to 4. It scored against the complete table standardised by its *own* mean and
-deviation and restored by those of its observed cells. Where cells go missing at random the two are
-the same; where they go missing by their own value, the bias that the holes cause is taken out of
-the truth, and the score is not an error any more. Here it serves to check that a method is the
-paper's; every other figure is scored against the truth.
+The program draws masks and splits with NumPy's legacy generator, seeded with 0 to 4. With these,
+mean imputation and MICE reproduce the printed figures to the digit (truncated, not rounded) on all
+data sets but credit.
+
+Its score compares imputations with a shifted truth: the complete table, standardised by the mean
+and deviation of all its cells and rescaled by those of the observed cells. Under MCAR this is the
+truth up to sampling error. Under MNAR it removes the bias that the missing cells cause, so the
+score is not the error of the imputations. It is used to check that a method is the paper's; all
+other results are scored against the truth.
 """
 
 from __future__ import annotations
@@ -27,17 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["MECHANISMS", "printed_mask", "printed_order", "printed_rmse"]
 
 MECHANISMS = ("mcar", "mnar", "mnar-mcar")
-# Shares of rows above the median between which a column can be the one that goes missing.
+# A column can be made MNAR if the share of its rows above the median is between these.
 LEAST, MOST = 0.1, 0.9
-# Under MNAR+MCAR, of a cell above the median.
+# Missing rate of the cells above the median under MNAR+MCAR.
 HALF = 0.5
-# The program adds this to deviations.
+# Added to standard deviations.
 TINY = 1e-6
 FEW_VALUES = 20
 
 
 def printed_mask(x: Floats, mechanism: str, rate: float, seed: int) -> tuple[Bools, Integers]:
-    """Draw the paper's mask of a complete table, and the true pattern set of each row.
+    """Draw the mask of the paper's program and the true pattern set of each row.
 
     Parameters
     ----------
@@ -46,16 +48,16 @@ def printed_mask(x: Floats, mechanism: str, rate: float, seed: int) -> tuple[Boo
     mechanism : {"mcar", "mnar", "mnar-mcar"}
         As in `psmvae.simulate`.
     rate : float
-        Chance that a cell goes missing: any, or one above the median.
+        Missing rate of all cells (MCAR), or of the cells above the median of a column (MNAR).
     seed : int
-        The paper's were 0 to 4.
+        The paper used 0 to 4.
 
     Returns
     -------
     m : ndarray of bool, (row, column)
         True where observed.
     sets : ndarray of int, (row,)
-        1 for rows above the median of the column that goes missing by its value, else 0.
+        1 for rows above the median of the MNAR column, else 0.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def printed_mask(x: Floats, mechanism: str, rate: float, seed: int) -> tuple[Boo
     """
     if mechanism not in MECHANISMS:
         raise ValueError(
-            f"the paper's masks are of {', '.join(MECHANISMS)}, and there are none of {mechanism!r}"
+            f"the paper's masks are for {', '.join(MECHANISMS)}, got {mechanism!r}"
         )
     rng = np.random.RandomState(seed)
     missing = np.zeros(x.shape, dtype=bool)
@@ -89,7 +91,7 @@ def printed_mask(x: Floats, mechanism: str, rate: float, seed: int) -> tuple[Boo
 
 
 def _drawn_column(x: Floats, rng: np.random.RandomState) -> tuple[int, Bools]:
-    """A column that its median splits, and which rows are above it."""
+    """Draw a column that can be split at its median, and find the rows above it."""
     above = x > np.nanmedian(x, axis=0)
     n_above = above.sum(0)
     if not ((n_above > LEAST * len(x)) & (n_above < MOST * len(x))).any():
@@ -101,7 +103,19 @@ def _drawn_column(x: Floats, rng: np.random.RandomState) -> tuple[int, Bools]:
 
 
 def printed_order(n_rows: int, seed: int) -> Integers:
-    """Draw the order that the paper split 8:1:1.
+    """Draw the permutation of rows that the paper's program splits 8:1:1.
+
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    ndarray of int, (row,)
+        The permutation.
 
     Examples
     --------
@@ -113,7 +127,7 @@ def printed_order(n_rows: int, seed: int) -> Integers:
 
 
 def printed_rmse(truth: Floats, filled: Floats, m: Bools) -> float:
-    """Score imputations as the paper did: against a truth that is moved to the observed cells.
+    """Root mean squared error against the shifted truth, as the paper's program computes it.
 
     Parameters
     ----------
@@ -124,10 +138,15 @@ def printed_rmse(truth: Floats, filled: Floats, m: Bools) -> float:
     m : ndarray of bool, (row, column)
         True where observed.
 
+    Returns
+    -------
+    float
+        The error, divided by the range of the columns; NaN if nothing is scored.
+
     Examples
     --------
-    The upper half of a column is missing and filled in with the mean of the lower half. The truth
-    that this is held against has that mean too, and so is nearer.
+    The upper half of a column is missing and imputed by the mean of the lower half. The shifted
+    truth has the same mean, so the score is lower than the error:
 
     >>> import numpy as np
     >>> from psmvae_paper.metrics import rmse
@@ -139,12 +158,12 @@ def printed_rmse(truth: Floats, filled: Floats, m: Bools) -> float:
     >>> round(rmse(truth, filled, m, np.array([39.0]), np.array([False])), 2)
     0.53
     """
-    seen = np.where(m, truth, np.nan)
-    spread, center = np.nanstd(seen, axis=0) + TINY, np.nanmean(seen, axis=0)
-    moved = (truth - np.nanmean(truth, axis=0)) / (np.nanstd(truth, axis=0) + TINY)
-    moved = moved * spread + center
+    observed = np.where(m, truth, np.nan)
+    std, mean = np.nanstd(observed, axis=0) + TINY, np.nanmean(observed, axis=0)
+    shifted = (truth - np.nanmean(truth, axis=0)) / (np.nanstd(truth, axis=0) + TINY)
+    shifted = shifted * std + mean
     few = [len(np.unique(column[~np.isnan(column)])) < FEW_VALUES for column in truth.T]
     values = np.where(few, np.round(filled), filled)
-    error = ((values - moved) / column_range(moved))[~m & ~np.isnan(truth)]
+    error = ((values - shifted) / column_range(shifted))[~m & ~np.isnan(truth)]
     error = error[~np.isnan(error)]
     return float(np.sqrt(np.mean(error**2))) if error.size else float("nan")

@@ -1,4 +1,10 @@
-"""Processes that work off jobs and hand back records one by one."""
+"""Worker processes that run jobs and return records one by one.
+
+`concurrent.futures` and joblib do not fit: when a worker dies (of lack of memory, say) they break
+the whole pool and lose all pending jobs, and they return a result only at the end of a job. Here a
+dead worker fails its own cells only and is replaced, and each record is returned as soon as it is
+measured, so that a run that is killed loses no finished cell.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +28,23 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any]
 
+# Seconds that a worker has to end before it is killed.
 _GRACE = 5.0
 
 
 @dataclass(frozen=True)
 class Event:
-    """What happened to a job: it began (neither is set), gave a record, or ended."""
+    """A job began (neither field is set), returned a record, or ended.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    record : dict, optional
+        The record of one of its cells.
+    ended : bool, default=False
+        Whether the job is over.
+    """
 
     job: Job
     record: Record | None = None
@@ -36,17 +53,17 @@ class Event:
 
 @dataclass
 class _Worker:
-    """A process, the end of the pipe to it, and what it is working on."""
+    """A process, our end of the pipe to it, its current job, and the keys it has returned."""
 
     process: SpawnProcess
     pipe: Connection
     lane: str
     job: Job | None = None
-    told: set[str] = field(default_factory=set)
+    returned: set[str] = field(default_factory=set)
 
 
 def here(jobs: Iterable[Job]) -> Generator[Event]:
-    """Work off jobs in this process, on one thread."""
+    """Run jobs in this process, on one thread."""
     with one_thread():
         for job in jobs:
             yield Event(job)
@@ -60,25 +77,25 @@ def spread(
     sizes: Mapping[str, int],
     methods: Iterable[Method] = (),
 ) -> Generator[Event]:
-    """Work off jobs in processes of one thread each.
+    """Run jobs in processes of one thread each.
 
-    Processes are started afresh rather than forked: CUDA and threads do not survive a fork. One
-    that dies takes the cells of its job with it, as failed, and another takes its place. When the
-    iterator is closed, or raises, the processes are ended.
+    Processes are spawned, not forked: CUDA and threads do not survive a fork. If a process dies,
+    the unfinished cells of its job are recorded as failed and a new process replaces it. The
+    processes end when the iterator is closed or raises.
 
     Parameters
     ----------
     queues : mapping of str to sequence of Job
-        What is to be done in each lane, such as "cpu" and "cuda", first things first.
+        The jobs of each lane, "cpu" and "gpu", in order.
     sizes : mapping of str to int
-        How many processes each lane has.
+        The number of processes of each lane.
     methods : iterable of Method
-        Those that a fresh process does not know by itself.
+        Methods that a user added to `METHODS`: a spawned process does not have them.
 
     Yields
     ------
     Event
-        As it happens.
+        Begin, record or end of a job.
 
     Raises
     ------
@@ -107,9 +124,9 @@ def spread(
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute on one thread, and as before afterwards: with more, sums come in another order."""
+    """Compute on one thread: with more, floating-point sums are taken in another order."""
     import torch
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -123,22 +140,22 @@ def one_thread() -> Iterator[None]:
 def _start(lane: str, methods: list[Method]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    # a daemon ends with the program that started it
+    # a daemon process ends with its parent
     process = context.Process(target=_work, args=(theirs, methods), daemon=True)
-    with held():
+    with sigint_blocked():
         process.start()
     theirs.close()
     return _Worker(process, ours, lane)
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Hold Ctrl-C back, here and in a process that is started meanwhile, until that ignores it."""
+def sigint_blocked() -> Iterator[None]:
+    """Block Ctrl-C, here and in a process that is started meanwhile, which then ignores it."""
     if not hasattr(signal, "pthread_sigmask"):
-        # Windows has no such masks
+        # Windows has no signal masks
         yield
         return
-    # it is started with the first process, and then lets Ctrl-C through again
+    # the tracker process starts with the first worker and would unblock the signal
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -149,10 +166,10 @@ def held() -> Iterator[None]:
 
 def _next(worker: _Worker, waiting: Mapping[str, list[Job]]) -> Iterator[Event]:
     """Give a worker its next job, if there is one."""
-    worker.job, worker.told = None, set()
+    worker.job, worker.returned = None, set()
     if waiting[worker.lane]:
         worker.job = waiting[worker.lane].pop()
-        # if it is dead already, that is noticed as soon as something is read
+        # a process that is dead already is noticed at the next read
         with suppress(OSError):
             worker.pipe.send(worker.job)
         yield Event(worker.job)
@@ -164,6 +181,7 @@ def _listen(
     waiting: Mapping[str, list[Job]],
     methods: list[Method],
 ) -> Iterator[Event]:
+    """Receive what a worker sent, or replace it if it died."""
     job = worker.job
     if job is None:
         return
@@ -174,7 +192,7 @@ def _listen(
         workers.remove(worker)
         died = RuntimeError(f"the process ended with code {worker.process.exitcode}")
         for cell in job.cells:
-            if cell.key not in worker.told:
+            if cell.key not in worker.returned:
                 yield Event(job, failure(job, cell, died))
         yield Event(job, ended=True)
         if waiting[worker.lane]:
@@ -185,11 +203,12 @@ def _listen(
         yield Event(job, ended=True)
         yield from _next(worker, waiting)
         return
-    worker.told.add(record["key"])
+    worker.returned.add(record["key"])
     yield Event(job, record)
 
 
 def _end(worker: _Worker) -> None:
+    """Wait for a process to end, and kill it if it does not."""
     worker.process.join(_GRACE)
     if worker.process.exitcode is None:
         worker.process.kill()
@@ -198,8 +217,8 @@ def _end(worker: _Worker) -> None:
 
 
 def _work(pipe: Connection, methods: Iterable[Method]) -> None:
-    """What a process does: jobs come in, records go out, None after the last of a job."""
-    # Ctrl-C in a terminal reaches every process; the one that started this ends it
+    """The main function of a process: receive jobs, send records, and None after each job."""
+    # Ctrl-C in a terminal reaches every process; the parent ends this one
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     METHODS.update({method.name: method for method in methods})
     try:
@@ -210,16 +229,17 @@ def _work(pipe: Connection, methods: Iterable[Method]) -> None:
                     pipe.send(record)
                 pipe.send(None)
     except (EOFError, OSError):
-        # nobody is there any more to work for
+        # the parent has ended
         return
 
 
 def _check_sendable(methods: Iterable[Method]) -> None:
+    """Raise an error for a method that cannot be pickled."""
     for method in methods:
         try:
             ForkingPickler.dumps(method)
         except Exception as error:
             raise ValueError(
-                f"method {method.name!r} cannot be sent to another process ({error}): let its make "
-                "be a function of a module, or run with one worker on the CPU"
+                f"method {method.name!r} cannot be sent to another process ({error}): define its "
+                "make function in a module, or run with one worker on the CPU"
             ) from error

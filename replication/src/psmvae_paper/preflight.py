@@ -1,4 +1,4 @@
-"""What is refused before a run begins, rather than after every cell has failed of it."""
+"""Checks before a run begins, for errors that would make every cell fail."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ __all__ = ["check_cells"]
 
 
 def check_cells(cells: Sequence[Cell], data_home: str | None = None) -> None:
-    """Raise for what could only fail: mechanisms, methods, data sets and what is asked of them.
+    """Raise an error for cells that would fail: mechanism, method, settings, data set or size.
 
     Parameters
     ----------
     cells : sequence of Cell
-        What is to be run.
+        The cells to be run.
     data_home : path, optional
         The folder with the data, as for `psmvae_paper.datasets.load`.
 
     Raises
     ------
     ValueError
-        If there is any; the message says what.
+        If a cell would fail; the message says why.
     FileNotFoundError
-        If data are not there.
+        If data are missing.
 
     Examples
     --------
@@ -48,8 +48,8 @@ def check_cells(cells: Sequence[Cell], data_home: str | None = None) -> None:
     from psmvae_paper.protocol import check_data
 
     check_data(dict.fromkeys(cell.dataset for cell in cells), data_home)
-    asked = {(cell.dataset, cell.n_rows, cell.n_columns, cell.measure): cell for cell in cells}
-    for cell in asked.values():
+    sizes = {(cell.dataset, cell.n_rows, cell.n_columns, cell.measure): cell for cell in cells}
+    for cell in sizes.values():
         _check_shape(cell, data_home)
 
 
@@ -71,9 +71,9 @@ def _check_method(cell: Cell) -> None:
         raise ValueError(f'measure "curve" needs a method with epochs, and {method.name} has none')
     if not isinstance(method.make, Maker):
         return
-    # K is told to the fitted imputer
-    told = [name for name, _ in cell.settings if name != "n_draws"]
-    unknown = [name for name in told if not method.make.knows(name)]
+    # n_draws is set on the fitted imputer
+    names = [name for name, _ in cell.settings if name != "n_draws"]
+    unknown = [name for name in names if not method.make.has_parameter(name)]
     if unknown:
         message = f"method {method.name} has no {', '.join(unknown)}, which the experiment sets"
         raise ValueError(message)

@@ -1,10 +1,10 @@
-"""The paper's protocol: what goes missing, who sees what, and what is scored.
+"""The paper's protocol: masks, splits and what is scored.
 
-Per seed: the mask is drawn on all rows, then a permutation splits them 8:1:1. A method is fitted on
-the 80 % and imputes the missing cells of that same 80 %. Whole numbers with fewer than 20 distinct
-values are discrete: imputations are rounded. Each column's error is divided by the range of its
-complete values in the 80 %. Cells that are natively missing are missing to every method and never
-scored. Cells may ask for the paper's own masks and splits.
+Per seed, a mask is drawn for all rows, and a permutation splits the rows 8:1:1. A method is fitted
+on the 80 % and imputes the missing cells of the same 80 %. Integer columns with fewer than 20
+distinct values are discrete: their imputations are rounded. Errors are divided by the range of the
+column's complete values in the 80 %. Natively missing cells are missing for every method and are
+not scored. With ``masks="paper"`` a cell has the paper's own masks and splits.
 """
 
 from __future__ import annotations
@@ -34,37 +34,37 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
     Integers = NDArray[np.int64]
 
-# Columns with fewer distinct values than this are rounded after imputation.
+# Integer columns with fewer distinct values than this are rounded after imputation.
 DISCRETE_BELOW = 20
 TRAIN, TEST = 0.8, 0.1
-# With fewer rows a part of the split would be empty.
+# With fewer rows the test part of the split would be empty.
 FEWEST_ROWS = 10
-# Random parts of a table have a generator of their own, so that the masks of whole tables do not
-# depend on whether there are such parts.
+# Random parts of a table are drawn with a separate generator, so that the masks of whole tables do
+# not depend on it.
 _PART = 1
 _TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """An incomplete table with its truth.
+    """An incomplete table with its true values.
 
     Parameters
     ----------
     truth : ndarray of float, (row, column)
-        The complete values of the 80 %, levels as numbers; NaN where natively missing.
+        The complete training rows, levels as numbers; NaN where natively missing.
     incomplete : DataFrame
-        What a method sees of them.
+        The same rows with NaN where a cell is missing.
     m : ndarray of bool, (row, column)
         True where observed.
     discrete : ndarray of bool, (column,)
-        Which columns are rounded.
+        The columns that are rounded.
     sets : ndarray of int, (row,)
         The true pattern set of each row.
     test_truth, test_incomplete, test_m
-        The same of the last 10 %.
+        The same for the test rows.
     y, test_y : ndarray or None
-        The target of the rows, where there is one.
+        The target of the training and of the test rows, if the data set has one.
     """
 
     truth: Floats
@@ -85,10 +85,9 @@ class Problem:
 
     @property
     def scale(self) -> Floats:
-        """The range of each column's complete values; NaN where the column is not scored.
+        """The range of each column's complete values; NaN for a column that is not scored.
 
-        That is where it is constant, and where nothing of it is observed, so that no method could
-        fill it.
+        A column is not scored if it is constant or has no observed cell.
         """
         from psmvae_paper.metrics import column_range
 
@@ -96,21 +95,26 @@ class Problem:
 
 
 def make_problem(cell: Cell, data_home: str | os.PathLike[str] | None = None) -> Problem:
-    """Make the incomplete table of a cell; it depends on the cell alone, not on its method.
+    """Make the incomplete table of a cell; it does not depend on the method.
 
     Parameters
     ----------
     cell : Cell
-        Which data set, mechanism, rate, seed and shape.
+        Data set, mechanism, rate, seed and size.
     data_home : path, optional
         The folder with the data, as for `psmvae_paper.datasets.load`.
+
+    Returns
+    -------
+    Problem
+        The incomplete table and its true values.
 
     Raises
     ------
     FileNotFoundError
-        If the data are not there.
+        If the data are missing.
     ValueError
-        If data set or mechanism are unknown, or there are fewer rows or columns than asked for.
+        If the data set or the mechanism is unknown, or the table is smaller than the cell.
 
     Examples
     --------
@@ -141,7 +145,7 @@ def _problem(
     whole, y = numbers_of(dataset, home)
     rows, columns = part(whole.x, seed, *shape)
     x = whole.x[np.ix_(rows, columns)]
-    # other seeds draw other columns; by one name they can be trained in one program
+    # each seed draws other columns; with common names they can be trained as one stack
     names = whole.names if shape[1] is None else [f"column{j}" for j in range(len(columns))]
     target = None if y is None else y[rows]
 
@@ -149,7 +153,8 @@ def _problem(
         m, sets = printed_mask(x, mechanism, rate, seed)
         order = printed_order(len(x), seed)
     else:
-        # the masks of the tables of the catalogue stay what they were
+        # seeds give the recorded masks for the catalogue; a user's table may have been drawn from
+        # the same seed, so its masks come from a generator that is salted
         rng = np.random.default_rng(seed) if dataset in CATALOGUE else generator(seed)
         simulated = MECHANISMS[mechanism](x, rate, rng)
         m, sets = simulated.m, simulated.sets
@@ -157,17 +162,17 @@ def _problem(
     n_train, n_test = int(TRAIN * len(x)), int(TEST * len(x))
     train, test = order[:n_train], order[len(x) - n_test :]
 
-    def seen(part_of: Integers) -> pd.DataFrame:
+    def incomplete(part_of: Integers) -> pd.DataFrame:
         return pd.DataFrame(np.where(m[part_of], x[part_of], np.nan), columns=list(names))
 
     return Problem(
         truth=x[train],
-        incomplete=seen(train),
+        incomplete=incomplete(train),
         m=m[train],
         discrete=discrete_columns(x),
         sets=sets[train],
         test_truth=x[test],
-        test_incomplete=seen(test),
+        test_incomplete=incomplete(test),
         test_m=m[test],
         y=None if target is None else target[train],
         test_y=None if target is None else target[test],
@@ -177,6 +182,20 @@ def _problem(
 @lru_cache(maxsize=8)
 def numbers_of(dataset: str, home: str | None) -> tuple[Numbers, NDArray[Any] | None]:
     """Read a data set as numbers, and its target.
+
+    Parameters
+    ----------
+    dataset : str
+        A name or a path.
+    home : str or None
+        The folder with the data.
+
+    Returns
+    -------
+    numbers : Numbers
+        The table with levels as numbers.
+    target : ndarray or None
+        The target, if there is one.
 
     Examples
     --------
@@ -191,14 +210,21 @@ def numbers_of(dataset: str, home: str | None) -> tuple[Numbers, NDArray[Any] | 
 
 
 def check_data(datasets: Iterable[str], data_home: str | os.PathLike[str] | None = None) -> None:
-    """Read data sets afresh, and refuse one that no problem can be made of.
+    """Read data sets again, and raise an error for one that cannot be used.
+
+    Parameters
+    ----------
+    datasets : iterable of str
+        Names or paths.
+    data_home : path, optional
+        The folder with the data.
 
     Raises
     ------
     FileNotFoundError
-        If it is not there.
+        If its files are missing.
     ValueError
-        If it is unknown or cannot be read, has too few rows, or holds infinity or dates.
+        If it is unknown or unreadable, has too few rows, or contains infinity or dates.
 
     Examples
     --------
@@ -215,8 +241,8 @@ def check_data(datasets: Iterable[str], data_home: str | os.PathLike[str] | None
         try:
             x = numbers_of(dataset, home)[0].x
         except (ValueError, UnsupportedColumnError) as error:
-            told = str(error)
-            raise ValueError(told if dataset in told else f"{dataset}: {told}") from error
+            text = str(error)
+            raise ValueError(text if dataset in text else f"{dataset}: {text}") from error
         if len(x) < FEWEST_ROWS:
             raise ValueError(f"{dataset}: expected at least {FEWEST_ROWS} rows, got {len(x)}")
         if np.isinf(x).any():
@@ -226,15 +252,28 @@ def check_data(datasets: Iterable[str], data_home: str | os.PathLike[str] | None
 def part(
     x: Floats, seed: int, n_rows: int | None, n_columns: int | None
 ) -> tuple[Integers, Integers]:
-    """Draw which rows and columns take part, in the table's order; larger parts hold smaller ones.
+    """Draw a random part of a table; with one seed, larger parts contain the smaller ones.
 
-    Among fewer columns there is always one that can be split at its median, so that something can
-    go missing by its own value.
+    The drawn columns always include one that can be split at its median, as MNAR masks need.
+
+    Parameters
+    ----------
+    x : ndarray of float, (row, column)
+        The table.
+    seed : int
+        The seed.
+    n_rows, n_columns : int or None
+        The size of the part; None is all.
+
+    Returns
+    -------
+    rows, columns : ndarray of int
+        Positions in ascending order.
 
     Raises
     ------
     ValueError
-        If there are not so many.
+        If the table is smaller, or no such columns were found.
 
     Examples
     --------
@@ -253,11 +292,21 @@ def part(
         columns = _first(rng.permutation(x.shape[1]), n_columns)
         if n_columns is None or _splits(x[np.ix_(rows, columns)]):
             return rows, columns
-    raise ValueError(f"n_columns: of no {n_columns} columns one can be split at its median")
+    raise ValueError(f"n_columns: found no {n_columns} columns of which one can be split at its median")
 
 
 def discrete_columns(x: Floats) -> Bools:
-    """Which columns have few distinct values, all whole numbers.
+    """Mask of the columns with few distinct values, all of them integers.
+
+    Parameters
+    ----------
+    x : ndarray of float, (row, column)
+        The table.
+
+    Returns
+    -------
+    ndarray of bool, (column,)
+        The discrete columns.
 
     Examples
     --------

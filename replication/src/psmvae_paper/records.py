@@ -1,13 +1,13 @@
-"""What was measured, one line of JSON a cell, in a file that a killed run leaves whole.
+"""Records: one line of JSON for each cell, in a file that stays readable after a killed run.
 
 A record is an object with
 
-- ``key`` and ``cell``: which `Cell`;
-- ``metrics``: what was measured, by name; empty where it failed;
+- ``key`` and ``cell``: the `Cell`;
+- ``metrics``: the measured values by name; empty for a failed cell;
 - ``error``: None, or the exception as "ValueError: ...";
-- ``seconds``: of ``fit`` (the cell's share of what was trained together) and ``impute``;
-- ``stacked``: how many models were trained together in one program;
-- ``peak_memory_mib``: of the GPU in this fit, on a CPU of the process so far;
+- ``seconds``: of ``fit`` (for a stack the cell's share) and ``impute``;
+- ``stacked``: the number of models that were trained as one stack;
+- ``peak_memory_mib``: of the GPU during the job, or of the process on a CPU;
 - ``device``, ``versions``, ``settings`` (the imputer's parameters) and ``finished`` (UTC).
 """
 
@@ -33,7 +33,7 @@ _NAMES = (FILE, f"{FILE}.gz")
 
 
 class RecordError(ValueError):
-    """Records cannot be read; the message names the file and the line.
+    """Raised when records cannot be read; the message names the file and the line.
 
     Examples
     --------
@@ -43,26 +43,25 @@ class RecordError(ValueError):
 
 
 def load_records(folder: str | os.PathLike[str]) -> list[Record]:
-    """Read the records of a folder, or of a file; of two with one key the later counts.
+    """Read the records of a folder or a file; of two with the same key the later one is kept.
 
     Parameters
     ----------
     folder : path
-        A folder with ``records.jsonl`` or ``records.jsonl.gz`` (or both: the plain one is the
-        later), or such a file.
+        A folder with ``records.jsonl`` or ``records.jsonl.gz``, or such a file. In a folder with
+        both, records of the plain file replace those of the other.
 
     Returns
     -------
     list of dict
-        In the order in which the cells were first written. A last line that was cut short is left
-        out.
+        In the order in which the cells were first written. An incomplete last line is ignored.
 
     Raises
     ------
     FileNotFoundError
         If there are no records.
     RecordError
-        If a line is no record.
+        If a line is not a record.
 
     Examples
     --------
@@ -87,7 +86,19 @@ def load_records(folder: str | os.PathLike[str]) -> list[Record]:
 
 
 def done(records: Iterable[Record], *, failed: bool = True) -> set[str]:
-    """Return the keys of the cells that have a record; without those that failed if so told.
+    """Return the keys of the cells that have a record.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        The records.
+    failed : bool, default=True
+        Whether failed cells count.
+
+    Returns
+    -------
+    set of str
+        The keys.
 
     Examples
     --------
@@ -98,21 +109,37 @@ def done(records: Iterable[Record], *, failed: bool = True) -> set[str]:
     return {record["key"] for record in records if failed or not record.get("error")}
 
 
-class Writer:
-    r"""Appends records to the file of a folder, each a whole line that is on the disk at once.
+def has_records(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds a file of records.
 
     Parameters
     ----------
     folder : path
-        Where ``records.jsonl`` is or will be; it is made if it is not there. A last line that a
-        killed run cut short is removed. Several processes can write to one folder.
+        The folder.
+
+    Returns
+    -------
+    bool
+        True if ``records.jsonl`` or ``records.jsonl.gz`` is there.
+    """
+    return any((Path(folder) / name).is_file() for name in _NAMES)
+
+
+class Writer:
+    r"""Appends records to the file of a folder; each record is synced to disk at once.
+
+    Parameters
+    ----------
+    folder : path
+        The folder of ``records.jsonl``; it is created if needed. An incomplete last line of a
+        killed run is removed. Several processes can write to the same folder.
 
     Raises
     ------
     OSError
-        If the folder cannot be made or written to.
+        If the folder cannot be created or written to.
     RecordError
-        If the file ends in what is no record, nor the beginning of one.
+        If the last line is neither a record nor the beginning of one.
 
     Examples
     --------
@@ -128,23 +155,28 @@ class Writer:
         self.path = Path(folder) / FILE
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        with _alone(self._file):
+        with _locked(self._file):
             _repair(self.path)
 
     def append(self, record: Record) -> None:
         """Write one record.
 
+        Parameters
+        ----------
+        record : dict
+            With a ``key`` and values that JSON can represent.
+
         Raises
         ------
         ValueError
-            If it holds no key, or what JSON has no word for; nothing is written then.
+            If it has no key, or a value such as NaN that JSON cannot represent; nothing is written.
         """
         if not isinstance(record.get("key"), str):
             raise ValueError(f"a record needs a key, got {record!r}")
         line = json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n"
         rest = memoryview(line.encode())
-        with _alone(self._file):
-            # one call as a rule: a signal cannot come between the parts of a line
+        with _locked(self._file):
+            # usually one call, so that a signal cannot interrupt a line
             while rest:
                 rest = rest[os.write(self._file, rest) :]
             os.fsync(self._file)
@@ -192,12 +224,12 @@ def _parse(path: Path, number: int, line: bytes) -> Record:
 
 
 def _repair(path: Path) -> None:
-    """Cut off a last line that was cut short, and end one that lacks only its newline.
+    """Remove an incomplete last line, and complete one that lacks only its newline.
 
     Raises
     ------
     RecordError
-        If the last line is no part of a record.
+        If the last line is not the beginning of a record.
     """
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
@@ -206,12 +238,12 @@ def _repair(path: Path) -> None:
             file.write(b"\n")
     elif whole < len(data):
         if not data[whole:].startswith(b"{"):
-            raise RecordError(f"{path}: its last line is no record; expected a file of records")
+            raise RecordError(f"{path}: the last line is not a record; expected a file of records")
         os.truncate(path, whole)
 
 
 def _is_whole(line: bytes) -> bool:
-    """Whether what follows the last newline is a record: a part of one is no JSON."""
+    """Whether the text after the last newline is a complete record."""
     try:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -219,15 +251,15 @@ def _is_whole(line: bytes) -> bool:
 
 
 @contextmanager
-def _alone(file: int) -> Iterator[None]:
-    """Let no other process write meanwhile: what it has half written looks cut short."""
+def _locked(file: int) -> Iterator[None]:
+    """Lock the file against other processes, whose half-written line would look incomplete."""
     try:
         import fcntl
     except ImportError:
-        # Windows has no such locks
+        # Windows has no flock
         yield
         return
-    # nor have some network folders
+    # some network file systems have no locks
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
     try:

@@ -1,4 +1,4 @@
-"""Running an experiment: what is missing, spread over processes, written as it finishes."""
+"""Run the cells of an experiment that have no record, in worker processes."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a run stands; `progress` of `run` is called with one whenever something changes.
+class Status:
+    """The status of a run; the `progress` callback of `run` gets one after every change.
 
     Parameters
     ----------
     total : int
-        Cells of the experiment.
+        Number of cells of the experiment.
     skipped : int
-        Cells that had a record before.
+        Cells that had a record before the run.
     done : int
-        Cells that were written since, failed ones among them.
+        Cells recorded by this run, including failed ones.
     failed : int
-        Cells that failed since.
+        Cells that failed in this run.
     running : int
-        Cells that are being worked on.
+        Cells that are being run.
     share : float
-        Estimated share, from 0 to 1, of the work that is done, skipped cells left out.
+        Estimated share of the work of this run that is done, from 0 to 1.
     record : dict or None
-        What was just written.
+        The record that was just written.
 
     Examples
     --------
-    >>> Standing(total=10, skipped=4, done=2, failed=0, running=1, share=0.3).left
+    >>> Status(total=10, skipped=4, done=2, failed=0, running=1, share=0.3).left
     3
     """
 
@@ -59,7 +59,7 @@ class Standing:
 
     @property
     def left(self) -> int:
-        """Cells that nobody has begun with."""
+        """Cells that have not been started."""
         return self.total - self.skipped - self.done - self.running
 
 
@@ -74,39 +74,38 @@ def run(
     datasets: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     retry: bool = False,
-    progress: Callable[[Standing], None] | None = None,
+    progress: Callable[[Status], None] | None = None,
 ) -> list[Record]:
     """Run the cells of an experiment that have no record yet.
 
     Each cell is written to ``records.jsonl`` in the folder `out` as soon as it is measured, so
-    that a run that was killed goes on where it was. What raises is written down as failed, and the
-    rest goes on. Ctrl-C ends all processes and raises KeyboardInterrupt.
+    that a killed run can be resumed. A cell that raises is recorded as failed, and the run
+    continues. Ctrl-C ends all processes and raises KeyboardInterrupt.
 
     Parameters
     ----------
     experiment : Experiment
         One of `EXPERIMENTS`, its ``quick()``, or one of your own.
     out : path
-        The folder of the records, which several experiments can share; it is made if it is not
-        there.
+        The folder of the records; several experiments can share it. It is created if needed.
     data_home : path, optional
         The folder with the data, as for `psmvae_paper.datasets.load`.
     device : str, default="auto"
-        Where deep methods are trained: "auto" (CUDA where there is one), "cpu", "cuda" or
-        "cuda:N". On a GPU all seeds and mechanisms of a method are trained in one program. Other
-        methods always run on the CPU.
+        Where deep methods are trained: "auto" (CUDA if available), "cpu", "cuda" or "cuda:N". On a
+        GPU all seeds and mechanisms of a method are trained as one stack. Other methods always run
+        on the CPU.
     workers : int, optional
-        Processes on the CPU, with one thread each; by default as many as there are cores. One,
-        where nothing runs on a GPU, is this process itself. A script that runs with more needs the
+        Processes on the CPU, with one thread each; by default one a core. With one worker and no
+        GPU, everything runs in the current process. A script with more workers needs the guard
         ``if __name__ == "__main__":`` of `multiprocessing`.
     processes : int, default=1
         Processes that share the GPU.
     seeds, datasets, methods : sequence, optional
-        Others than the experiment's.
+        Replace the experiment's own.
     retry : bool, default=False
-        Run those again that failed.
+        Run failed cells again.
     progress : callable, optional
-        Called with a `Standing` whenever something changes.
+        Called with a `Status` after every change.
 
     Returns
     -------
@@ -116,11 +115,10 @@ def run(
     Raises
     ------
     ValueError
-        If a name is unknown or a number out of range, or cells could only fail: the data have
-        fewer rows or columns than asked for, or no target that is needed, or a method lacks a
-        parameter that the experiment sets.
+        If a name is unknown, a number is out of range, or cells would all fail: too few rows or
+        columns, no target where one is needed, or a setting that a method does not have.
     FileNotFoundError
-        If data are not there; the message says how to get them.
+        If data are missing; the message says how to get them.
 
     Examples
     --------
@@ -150,50 +148,52 @@ def run(
         from psmvae_paper.stacks import make_jobs
 
         jobs = make_jobs(cells, there, _device(device), home)
-        _work_off(jobs, folder, len(cells), workers, processes, experiment, progress)
+        _run_jobs(jobs, folder, len(cells), workers, processes, experiment, progress)
     elif progress is not None:
-        progress(Standing(len(cells), len(cells), 0, 0, 0, 1.0))
+        progress(Status(len(cells), len(cells), 0, 0, 0, 1.0))
     latest = {record["key"]: record for record in _records(folder)}
     return [latest[cell.key] for cell in cells if cell.key in latest]
 
 
-def _work_off(
+def _run_jobs(
     jobs: list[Job],
     folder: Path,
     total: int,
     workers: int,
     processes: int,
     experiment: Experiment,
-    progress: Callable[[Standing], None] | None,
+    progress: Callable[[Status], None] | None,
 ) -> None:
+    """Run jobs and write their records."""
     skipped = total - sum(len(job.cells) for job in jobs)
     work = sum(job.cost for job in jobs)
     n_done = n_failed = running = 0
-    worked = 0.0
+    finished = 0.0
 
-    def tell(record: Record | None = None) -> None:
+    def report(record: Record | None = None) -> None:
         if progress is not None:
-            share = min(1.0, worked / work)
-            progress(Standing(total, skipped, n_done, n_failed, running, share, record))
+            share = min(1.0, finished / work)
+            progress(Status(total, skipped, n_done, n_failed, running, share, record))
 
     events = _events(jobs, workers, processes, experiment)
     with Writer(folder) as writer, closing(events):
-        tell()
+        report()
         for event in events:
             if event.record is not None:
                 writer.append(event.record)
                 n_done += 1
                 n_failed += bool(event.record["error"])
                 running -= 1
-                worked += event.job.cost / len(event.job.cells)
+                finished += event.job.cost / len(event.job.cells)
             elif not event.ended:
                 running += len(event.job.cells)
-            tell(event.record)
+            report(event.record)
 
 
 def _events(
     jobs: list[Job], workers: int, processes: int, experiment: Experiment
 ) -> Generator[Event]:
+    """Run jobs in this process or in workers."""
     from psmvae_paper.pool import here, spread
 
     lanes = {
@@ -223,7 +223,7 @@ def _cores() -> int:
 
 
 def _device(device: str) -> str:
-    """The device by its name, "auto" resolved."""
+    """The name of the device, with "auto" resolved."""
     from psmvae.imputers.checks import torch_device
 
     return str(torch_device(device))

@@ -1,4 +1,10 @@
-"""Several imputers trained as stacked members of one program: seeds of an experiment, say."""
+"""Fit several imputers at once, as members of one stacked model.
+
+On a GPU a training step of a small network takes as long for thirty stacked members as for three,
+so an experiment trains all its seeds and mechanisms together.
+
+All uses of private methods of the library's imputers are in this module.
+"""
 
 from __future__ import annotations
 
@@ -19,38 +25,43 @@ from psmvae.kinds import KINDS
 from psmvae.nn.matmul_backend import use_blas
 from psmvae.nn.noise import Noise
 from psmvae.training.loop import train
+from psmvae_paper.compiled import compile_long_trainings
 
-# Likelihoods that know nothing of a column but its number of levels.
+# Likelihoods whose only setting is the number of levels of a column.
 STACKABLE = ("normal", "softmax")
 
 
-# gradients are needed here, also where the caller has switched them off
+# training needs gradients, also inside torch.inference_mode of the caller
 @torch.inference_mode(mode=False)
 def fit_stacked(
     imputers: Sequence[DeepImputer], tables: Sequence[Any], *, callback: Callback | None = None
 ) -> list[DeepImputer]:
-    """Fit each imputer to its own table, all in one stacked program.
+    """Fit each imputer to its own table, all in one stacked model.
 
-    On a GPU, where a step of a small network takes as long for thirty members as for three, this is
-    many times faster than one after the other. Each imputer ends as `fit` would leave it: with
-    first weights of its own seed, its own standardisation and its own stop; the random numbers of
-    the steps are drawn together, so a result is the same only for the same list. Tables that bear
-    out different numbers of pattern sets (`n_sets="auto"`) make a stack for each number, one after
-    the other within the same `max_time`.
+    Each imputer ends as `fit` would leave it: with the initial weights of its own seed, its own
+    standardisation and its own early stopping. The random numbers of the steps are drawn for the
+    whole stack, so a result is reproducible for the same list of imputers only. With
+    ``n_sets="auto"``, imputers with the same number of pattern sets form a stack; the stacks are
+    trained one after the other within the same `max_time`.
 
     Parameters
     ----------
     imputers : list of deep imputers
-        Of one class, with one member each and equal parameters, save `random_state`.
+        Imputers of one class, with one member each and equal parameters except `random_state`.
     tables : list of tables
-        One for each, of the same shape, whose columns are of the same kinds.
+        One for each imputer, of the same shape and with columns of the same kinds.
     callback : callable, optional
-        Called with a `Progress` after every epoch.
+        Called with a `Progress` after every epoch of a stack.
 
     Returns
     -------
     list
-        The same imputers, fitted. Where an error is raised they are left as they were.
+        The same imputers, fitted. If an error is raised they are left unchanged.
+
+    Raises
+    ------
+    ValueError
+        If the imputers or their tables cannot be stacked.
 
     Examples
     --------
@@ -78,8 +89,8 @@ def fit_stacked(
     if len({_shape(imputer) for imputer in fitted}) > 1:
         raise ValueError("tables must have columns of the same kinds and levels to be stacked.")
     if len({imputer.n_rows_ for imputer in fitted}) > 1:
-        raise ValueError(f"tables must have as many rows: {[i.n_rows_ for i in fitted]}.")
-    for group in _alike(fitted):
+        raise ValueError(f"tables must have the same number of rows, got {[i.n_rows_ for i in fitted]}.")
+    for group in _groups_by_n_sets(fitted):
         _train([fitted[k] for k in group], [cells[k] for k in group], callback, began)
     for imputer, done in zip(imputers, fitted, strict=True):
         imputer.__dict__.update(done.__dict__)
@@ -92,7 +103,7 @@ def _train(
     callback: Callback | None,
     began: float,
 ) -> None:
-    """Train imputers that have been built, as one stack, to the cells of each."""
+    """Train imputers whose models are built, as one stack, each on its own cells."""
     lead, alone = fitted[0], len(fitted) == 1
     device = checks.torch_device(lead.device)
     stack = lead.model_.to(device) if alone else _stacked(fitted).to(device)
@@ -112,13 +123,14 @@ def _train(
             Noise(lead._seed(3), device),
             callback,
             began,
+            wrap_loss=compile_long_trainings(device, lead.max_time),
         )
     if result.interrupted:
         raise KeyboardInterrupt
     for k, (imputer, (x, m)) in enumerate(zip(fitted, tensors, strict=True)):
         if not alone:
             with torch.no_grad():
-                for whole, part in _numbers(stack, imputer.model_):
+                for whole, part in _member_tensors(stack, imputer.model_):
                     part.copy_(whole[k : k + 1])
         history = list(result.history)
         if result.best:
@@ -126,8 +138,8 @@ def _train(
         imputer._take(history, x, m)
 
 
-def _alike(imputers: Sequence[DeepImputer]) -> list[list[int]]:
-    """Positions of those whose tables bear out the same number of pattern sets."""
+def _groups_by_n_sets(imputers: Sequence[DeepImputer]) -> list[list[int]]:
+    """Positions of the imputers, grouped by their number of pattern sets."""
     groups: dict[int, list[int]] = {}
     for k, imputer in enumerate(imputers):
         groups.setdefault(getattr(imputer, "n_sets_", 1), []).append(k)
@@ -137,7 +149,7 @@ def _alike(imputers: Sequence[DeepImputer]) -> list[list[int]]:
 def _check(imputers: Sequence[DeepImputer], tables: Sequence[Any]) -> None:
     if len(imputers) != len(tables) or not imputers:
         raise ValueError(
-            f"there must be a table for each imputer: got {len(imputers)} imputers and "
+            f"there must be one table for each imputer, got {len(imputers)} imputers and "
             f"{len(tables)} tables."
         )
     first = imputers[0]
@@ -148,7 +160,7 @@ def _check(imputers: Sequence[DeepImputer], tables: Sequence[Any]) -> None:
     for imputer in imputers:
         if type(imputer) is not type(first) or shared(imputer) != shared(first):
             raise ValueError(
-                "imputers must be of one class with equal parameters, save random_state: got "
+                "imputers must be of one class with equal parameters except random_state, got "
                 f"{first!r} and {imputer!r}."
             )
         if imputer.n_members != 1:
@@ -156,26 +168,26 @@ def _check(imputers: Sequence[DeepImputer], tables: Sequence[Any]) -> None:
 
 
 def _shape(imputer: DeepImputer) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """What the networks know of a table: likelihoods and levels."""
+    """The likelihood and the levels of each column: what the shape of a network depends on."""
     columns = imputer._layout().columns
     for column in columns:
         if KINDS[column.kind].likelihood not in STACKABLE:
             raise ValueError(
                 f"column {column.name!r} cannot be stacked: the likelihood of kind {column.kind!r} "
-                "holds figures of its own table."
+                "has constants computed from its own table."
             )
     return tuple((KINDS[column.kind].likelihood, column.levels) for column in columns)
 
 
 def _stacked(imputers: Sequence[DeepImputer]) -> nn.Module:
-    """One model of as many members, at the first weights of each."""
+    """One model with a member for each imputer, at the initial weights of that imputer."""
     lead = copy.copy(imputers[0])
     lead.n_members = len(imputers)
     lead._build()
     stack: nn.Module = lead.model_
     with torch.no_grad():
         for k, imputer in enumerate(imputers):
-            for whole, part in _numbers(stack, imputer.model_):
+            for whole, part in _member_tensors(stack, imputer.model_):
                 whole[k : k + 1].copy_(part)
     for name in getattr(stack, "per_table", ()):
         parts = [getattr(imputer.model_, name) for imputer in imputers]
@@ -183,8 +195,8 @@ def _stacked(imputers: Sequence[DeepImputer]) -> nn.Module:
     return stack
 
 
-def _numbers(stack: nn.Module, single: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """What a stack and a model of one member both hold for each member: weights and buffers."""
+def _member_tensors(stack: nn.Module, single: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
+    """Pairs of tensors with a member axis: of the stack, and of a model of one member."""
     parts = single.state_dict(keep_vars=True)
     for name, whole in stack.state_dict(keep_vars=True).items():
         part = parts[name]

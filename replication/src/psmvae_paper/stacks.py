@@ -1,4 +1,4 @@
-"""Which cells are trained together, and the work that follows from it."""
+"""Jobs: which cells are trained together, how a job is run, and the records it gives."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     Record = dict[str, Any]
 
 _EPOCHS = 1000
-# Rough work of a classical method, in epochs of a deep one for each row and column.
+# Rough cost of a classical method per row and column, in epochs of a deep one.
 _CLASSICAL = {"mean": 0.01, "mice": 0.3, "mice-sample": 1.5, "missforest": 20.0}
 
 
 @dataclass(frozen=True)
 class Job:
-    """Cells that are run in one go.
+    """Cells that are run together by one process.
 
     Parameters
     ----------
     fits : tuple of tuples of Cell
-        Trainings, each with the cells that are read off it.
+        Trainings, each with the cells that are measured on its fitted imputer.
     wanted : frozenset of str
-        Keys of the cells that have no record yet. The others take part in the training, so that a
-        run that was killed gives what one that was not would have given.
+        Keys of the cells that have no record yet. The others take part in a stacked training, so
+        that a run that was killed and resumed gives the same results as an uninterrupted one.
     device : str
-        Where it runs.
+        The torch device.
     data_home : str or None
         The folder with the data.
     """
@@ -53,33 +53,38 @@ class Job:
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells that are to be written."""
+        """The cells that get a record."""
         return [cell for cells in self.fits for cell in cells if cell.key in self.wanted]
 
     @property
     def cost(self) -> float:
-        """Roughly how much work it is, against other jobs."""
+        """A rough estimate of the work, comparable between jobs."""
         return sum(_cost(cells[0]) for cells in self.fits)
 
 
 def make_jobs(
     cells: Iterable[Cell], there: Iterable[str], device: str, data_home: str | None
 ) -> list[Job]:
-    """Group cells into jobs, the largest first, leaving out those that are done.
+    """Group the cells that have no record into jobs, the largest first.
 
-    On a GPU all seeds and mechanisms of a deep method are one job, since they are trained in one
-    program; elsewhere every training is a job.
+    On a GPU all seeds and mechanisms of a deep method are one job, since they are trained as one
+    stack; on a CPU every training is a job.
 
     Parameters
     ----------
     cells : iterable of Cell
         All cells of the experiment.
     there : iterable of str
-        Keys of those that are done.
+        Keys of the cells that have a record.
     device : str
-        Of the deep methods; the others run on the CPU.
+        The device of the deep methods; the others run on the CPU.
     data_home : str or None
         The folder with the data.
+
+    Returns
+    -------
+    list of Job
+        In the order in which they are to be run.
 
     Examples
     --------
@@ -96,7 +101,7 @@ def make_jobs(
     for cell in cells:
         training = _training(cell)
         stacked = device != "cpu" and find_method(cell.method).deep and cell.measure != "curve"
-        # what differs within a stack is put to one value
+        # mechanism and seed differ within a stack
         stack = dataclasses.replace(training, mechanism="any", seed=0) if stacked else training
         stacks.setdefault(stack, {}).setdefault(training, []).append(cell)
     jobs = []
@@ -110,7 +115,18 @@ def make_jobs(
 
 
 def run_job(job: Job) -> Iterator[Record]:
-    """Train and measure; one record a wanted cell, also where something raised."""
+    """Train and measure; yield a record for each wanted cell, also if it failed.
+
+    Parameters
+    ----------
+    job : Job
+        The cells.
+
+    Yields
+    ------
+    dict
+        See `psmvae_paper.records`.
+    """
     ready: list[tuple[tuple[Cell, ...], Problem, Any]] = []
     for cells in job.fits:
         try:
@@ -118,13 +134,13 @@ def run_job(job: Job) -> Iterator[Record]:
             with quietly():
                 imputer = unfitted(cells[0], problem, job.device)
             ready.append((cells, problem, imputer))
-        except Exception as error:  # noqa: BLE001 -- whatever went wrong is the result
+        except Exception as error:  # noqa: BLE001 -- any error is recorded
             yield from _failed(job, cells, error)
     _reset_peak(job.device)
     stackable = job.device != "cpu" and job.fits[0][0].measure != "curve" and len(ready) > 1
     try:
         seconds = _fit_stack(ready) if stackable else None
-    except Exception as error:  # noqa: BLE001 -- see above
+    except Exception as error:  # noqa: BLE001 -- any error is recorded
         for cells, _, _ in ready:
             yield from _failed(job, cells, error)
         return
@@ -134,7 +150,21 @@ def run_job(job: Job) -> Iterator[Record]:
 
 
 def failure(job: Job, cell: Cell, error: BaseException) -> Record:
-    """Return the record of a cell that raised.
+    """Return the record of a cell that failed.
+
+    Parameters
+    ----------
+    job : Job
+        The job of the cell.
+    cell : Cell
+        The cell.
+    error : exception
+        What was raised.
+
+    Returns
+    -------
+    dict
+        A record with an ``error`` and no metrics.
 
     Examples
     --------
@@ -143,8 +173,8 @@ def failure(job: Job, cell: Cell, error: BaseException) -> Record:
     >>> failure(Job(((cell,),), frozenset(), "cpu", None), cell, ValueError("no"))["error"]
     'ValueError: no'
     """
-    told = f"{type(error).__name__}: {error}"
-    return _record(job, cell, {}, {"fit": None, "impute": None}, None, 1, told)
+    message = f"{type(error).__name__}: {error}"
+    return _record(job, cell, {}, {"fit": None, "impute": None}, None, 1, message)
 
 
 def _run_fit(
@@ -154,9 +184,12 @@ def _run_fit(
     imputer: Any,
     share: tuple[float, int] | None,
 ) -> Iterator[Record]:
-    """Fit, unless a stack did (`share`: seconds, and how many were stacked), and measure."""
+    """Fit, unless the imputer was fitted in a stack, and measure.
+
+    `share` holds the cell's share of the seconds of a stack, and the size of the stack.
+    """
     if share is None and not any(cell.key in job.wanted for cell in cells):
-        # only a stack needs those that are done
+        # cells that have a record take part in stacks only
         return
     follows = cells[0].measure == "curve"
     curves = [Curve(cell, imputer, problem) for cell in cells] if follows else []
@@ -165,7 +198,7 @@ def _run_fit(
         try:
             with quietly():
                 fit(imputer, problem, curves)
-        except Exception as error:  # noqa: BLE001 -- see above
+        except Exception as error:  # noqa: BLE001 -- any error is recorded
             yield from _failed(job, cells, error)
             return
         taken = time.perf_counter() - start - sum(curve.seconds for curve in curves)
@@ -183,12 +216,12 @@ def _run_fit(
                     found, impute = measured(cell, imputer, problem)
             took = {"fit": seconds, "impute": impute}
             yield _record(job, cell, found, took, imputer, stacked, None)
-        except Exception as error:  # noqa: BLE001 -- see above
+        except Exception as error:  # noqa: BLE001 -- any error is recorded
             yield failure(job, cell, error)
 
 
 def _fit_stack(ready: Sequence[tuple[Any, Problem, Any]]) -> float | None:
-    """Train all in one program; None where they cannot be, and are left for one after another."""
+    """Train all as one stack and return the seconds; None if they cannot be stacked."""
     from psmvae_paper.stacked_fit import fit_stacked
 
     start = time.perf_counter()
@@ -231,12 +264,13 @@ def _record(
 
 
 def _training(cell: Cell) -> Cell:
-    """What cells that are read off one training have in common."""
+    """A cell that stands for the training: equal for all cells that share it."""
     settings = tuple((name, value) for name, value in cell.settings if name != "n_draws")
     return dataclasses.replace(cell, method=find_method(cell.method).fit, settings=settings)
 
 
 def _cost(cell: Cell) -> float:
+    """A rough estimate of the work of a training."""
     from psmvae_paper.datasets.catalogue import CATALOGUE
 
     entry = CATALOGUE.get(cell.dataset)
@@ -248,16 +282,16 @@ def _cost(cell: Cell) -> float:
 
 
 def _parameters(imputer: Any) -> dict[str, Any]:
-    """The imputer's parameters, in words where they are objects; kinds in one word."""
-    told = imputer.get_params(deep=False) if hasattr(imputer, "get_params") else {}
-    kinds = told.pop("kinds", None)
+    """The imputer's parameters as plain values, objects by their repr."""
+    parameters = imputer.get_params(deep=False) if hasattr(imputer, "get_params") else {}
+    kinds = parameters.pop("kinds", None)
     shown: dict[str, Any] = {}
     if kinds:
         shown["kinds"] = "all real" if set(kinds.values()) == {"real"} else repr(kinds)
     simple = str | bool | int | float | None
-    for name, value in told.items():
+    for name, value in parameters.items():
         shown[name] = value if isinstance(value, simple) else repr(value)
-    if told.get("n_sets") == "auto":
+    if parameters.get("n_sets") == "auto":
         shown["n_sets_"] = int(imputer.n_sets_)
     return plain(shown)
 
@@ -289,7 +323,7 @@ def _reset_peak(device: str) -> None:
 
 
 def _peak(device: str) -> float | None:
-    """Of the GPU since the job began; of the process since it began."""
+    """Peak memory in MiB: of the GPU since the job began, or of the process since its start."""
     if device != "cpu":
         import torch
 
@@ -297,7 +331,7 @@ def _peak(device: str) -> float | None:
     try:
         import resource
     except ImportError:
-        # Windows tells it another way
+        # not on Windows
         return None
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # bytes on macOS, KiB elsewhere

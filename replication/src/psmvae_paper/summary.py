@@ -17,7 +17,7 @@ from psmvae_paper.compare import (
 from psmvae_paper.grid import Row
 from psmvae_paper.methods import METHODS, label_of
 from psmvae_paper.remarks import CHANGES
-from psmvae_paper.table_writer import MISSING, Sheet, decimals
+from psmvae_paper.table_writer import MISSING, ResultTable, decimals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ __all__ = [
     "DEFAULT",
     "agreement",
     "made_with",
-    "mnar_sheet",
+    "mnar_table",
     "mnar_wins",
     "older",
     "places",
@@ -223,7 +223,7 @@ def mnar_wins(grid: Grid) -> list[str]:
     return told
 
 
-def mnar_sheet(grid: Grid) -> Sheet:
+def mnar_table(grid: Grid) -> ResultTable:
     """Make the table of the default against others, paired by seed, on the MNAR cells."""
     part = grid.only(_mnar(grid))
     names = part.column_names()
@@ -248,7 +248,7 @@ def mnar_sheet(grid: Grid) -> Sheet:
         "zero the default is better. In brackets its wins, and p of a two-sided paired t test, "
         "not corrected for the number of cells."
     )
-    return Sheet("", ["on", *map(label_of, AGAINST)], body, notes=[note])
+    return ResultTable("", ["on", *map(label_of, AGAINST)], body, notes=[note])
 
 
 def _mnar(grid: Grid) -> list[Column]:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["FORMATS", "MISSING", "Sheet", "decimals"]
+__all__ = ["FORMATS", "MISSING", "ResultTable", "decimals"]
 
 MISSING = "–"
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ResultTable:
     """A table of texts.
 
     Parameters
@@ -38,8 +38,8 @@ class Sheet:
 
     Examples
     --------
-    >>> sheet = Sheet("Errors", ["method", "wine"], [["mean", ".17"], ["MICE", ".09"]], {(1, 1)})
-    >>> print(sheet.write("md"))
+    >>> table = ResultTable("Errors", ["method", "wine"], [["mean", ".17"], ["MICE", ".09"]], {(1, 1)})
+    >>> print(table.write("md"))
     **Errors**
     <BLANKLINE>
     | method | wine |
@@ -84,15 +84,15 @@ def decimals(value: float | None, *, digits: int = 4, sign: bool = False) -> str
     return text.replace("0.", ".", 1) if text.lstrip("+-").startswith("0.") else text
 
 
-def _text(sheet: Sheet) -> str:
-    starred = {j for _, j in sheet.bold}
+def _text(table: ResultTable) -> str:
+    starred = {j for _, j in table.bold}
 
     def marked(row: Sequence[str], i: int = -1) -> list[str]:
         # room for the star also where there is none, so that the digits stay below each other
-        ends = [" *" if (i, j) in sheet.bold else "  " for j in range(len(row))]
+        ends = [" *" if (i, j) in table.bold else "  " for j in range(len(row))]
         return [text + ends[j] if j in starred else text for j, text in enumerate(row)]
 
-    rows = [marked(sheet.head), *(marked(row, i) for i, row in enumerate(sheet.body))]
+    rows = [marked(table.head), *(marked(row, i) for i, row in enumerate(table.body))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -102,33 +102,33 @@ def _text(sheet: Sheet) -> str:
         for row in rows
     ]
     lines.insert(1, "-" * max(map(len, lines)))
-    notes = [f"* {sheet.mark}"] if sheet.bold else []
-    notes += sheet.notes
-    return "\n".join([sheet.title, "", *lines, *([""] if notes else []), *notes])
+    notes = [f"* {table.mark}"] if table.bold else []
+    notes += table.notes
+    return "\n".join([table.title, "", *lines, *([""] if notes else []), *notes])
 
 
-def _markdown(sheet: Sheet) -> str:
+def _markdown(table: ResultTable) -> str:
     def line(row: Sequence[str]) -> str:
         return "| " + " | ".join(text.replace("|", "\\|") for text in row) + " |"
 
-    lines = [line(sheet.head), "| --- |" + " ---: |" * (len(sheet.head) - 1)]
-    for i, row in enumerate(sheet.body):
-        marked = [f"**{text}**" if (i, j) in sheet.bold else text for j, text in enumerate(row)]
+    lines = [line(table.head), "| --- |" + " ---: |" * (len(table.head) - 1)]
+    for i, row in enumerate(table.body):
+        marked = [f"**{text}**" if (i, j) in table.bold else text for j, text in enumerate(row)]
         lines.append(line(marked))
-    parts = ([f"**{sheet.title}**"] if sheet.title else []) + ["\n".join(lines), *sheet.notes]
+    parts = ([f"**{table.title}**"] if table.title else []) + ["\n".join(lines), *table.notes]
     return "\n\n".join(parts)
 
 
-def _csv(sheet: Sheet) -> str:
+def _csv(table: ResultTable) -> str:
     written = io.StringIO()
-    if sheet.facts:
-        writer = csv.DictWriter(written, list(sheet.facts[0]), lineterminator="\n")
+    if table.facts:
+        writer = csv.DictWriter(written, list(table.facts[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(sheet.facts)
+        writer.writerows(table.facts)
     else:
         plain = csv.writer(written, lineterminator="\n")
-        plain.writerow(sheet.head)
-        plain.writerows(sheet.body)
+        plain.writerow(table.head)
+        plain.writerows(table.body)
     return written.getvalue().removesuffix("\n")
 
 
@@ -147,25 +147,25 @@ _TEX = {
 }
 
 
-def _tex(sheet: Sheet) -> str:
+def _tex(table: ResultTable) -> str:
     def cell(text: str, *, bold: bool = False) -> str:
         escaped = "".join(_TEX.get(character, character) for character in text)
         return rf"\textbf{{{escaped}}}" if bold else escaped
 
     def line(row: Sequence[str], i: int = -1) -> str:
-        cells = (cell(text, bold=(i, j) in sheet.bold) for j, text in enumerate(row))
+        cells = (cell(text, bold=(i, j) in table.bold) for j, text in enumerate(row))
         return " & ".join(cells) + r" \\"
 
-    rows = [line(row, i) for i, row in enumerate(sheet.body)]
-    caption = ". ".join(text for text in (sheet.title, " ".join(sheet.notes)) if text)
+    rows = [line(row, i) for i, row in enumerate(table.body)]
+    caption = ". ".join(text for text in (table.title, " ".join(table.notes)) if text)
     lines = [
         r"% needs \usepackage{booktabs}",
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{cell(caption)}}}",
-        rf"\begin{{tabular}}{{l{'r' * (len(sheet.head) - 1)}}}",
+        rf"\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}",
         r"\toprule",
-        line(sheet.head),
+        line(table.head),
         r"\midrule",
         *rows,
         r"\bottomrule",
@@ -175,7 +175,7 @@ def _tex(sheet: Sheet) -> str:
     return "\n".join(lines)
 
 
-FORMATS: dict[str, Callable[[Sheet], str]] = {
+FORMATS: dict[str, Callable[[ResultTable], str]] = {
     "text": _text,
     "md": _markdown,
     "csv": _csv,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from psmvae_paper.cell import Cell
 from psmvae_paper.grid import Grid, pivot
 from psmvae_paper.methods import METHODS, added_methods
-from psmvae_paper.table_writer import Sheet
+from psmvae_paper.table_writer import ResultTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from psmvae_paper.grid import Column, Metric, Record, Row
     from psmvae_paper.paper import Figure, PaperKey
 
-__all__ = ["asked", "experiment_sheets", "failures", "paper_figure", "parts", "show"]
+__all__ = ["cells_to_show", "experiment_tables", "failures", "paper_figure", "split_by_dataset", "to_table"]
 
 # How many failures are told one by one below a table.
 _TOLD = 5
@@ -25,7 +25,7 @@ _TOLD = 5
 _WIDE = 8
 
 
-def asked(experiment: Experiment, records: Iterable[Record]) -> list[Cell]:
+def cells_to_show(experiment: Experiment, records: Iterable[Record]) -> list[Cell]:
     """The cells of an experiment, and those that a method of the user's adds to it.
 
     A method that a user ran from Python is no part of an experiment, but what it was run on is.
@@ -64,13 +64,13 @@ def _place(cell: Cell) -> Cell:
     return dataclasses.replace(cell, method="any", epochs=None, settings=())
 
 
-def experiment_sheets(
+def experiment_tables(
     experiment: Experiment,
     records: Sequence[Record],
     *,
     metric: str | Metric | None = None,
     paper: Mapping[PaperKey, Figure] | None = None,
-) -> list[Sheet]:
+) -> list[ResultTable]:
     """Make the tables of an experiment: one, or one a data set where one would be too wide.
 
     Parameters
@@ -84,11 +84,11 @@ def experiment_sheets(
     paper : dict, optional
         As `psmvae_paper.paper.paper` gives it: figures to stand beside ours.
     """
-    grid = pivot(records, asked(experiment, records), metric)
-    return [show(part, title, paper=paper) for title, part in parts(grid, experiment.title)]
+    grid = pivot(records, cells_to_show(experiment, records), metric)
+    return [to_table(part, title, paper=paper) for title, part in split_by_dataset(grid, experiment.title)]
 
 
-def parts(grid: Grid, title: str) -> list[tuple[str, Grid]]:
+def split_by_dataset(grid: Grid, title: str) -> list[tuple[str, Grid]]:
     """Split a grid by data set where it is wide and long; each part with its title."""
     datasets = list(dict.fromkeys(column.dataset for column in grid.columns))
     if len(datasets) < 2 or min(len(grid.columns), len(grid.rows)) <= _WIDE:
@@ -99,7 +99,7 @@ def parts(grid: Grid, title: str) -> list[tuple[str, Grid]]:
     ]
 
 
-def show(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = None) -> Sheet:
+def to_table(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = None) -> ResultTable:
     """Make the table of a grid, with the paper's figure behind ours where it is given.
 
     Methods are the rows; they become the columns where that keeps the table narrow.
@@ -118,7 +118,7 @@ def show(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = No
     >>> from psmvae_paper.grid import METRICS, Column, Entry, Row
     >>> at = Row("mean"), Column("wine", "mcar", 0.2)
     >>> grid = Grid(METRICS["rmse"], {at: Entry({0: 0.17, 1: 0.18}, {}, 2)})
-    >>> print(show(grid, "Errors").write("text"))
+    >>> print(to_table(grid, "Errors").write("text"))
     Errors
     <BLANKLINE>
     method             wine
@@ -154,10 +154,10 @@ def show(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = No
         body = [[list(columns.values())[j], *(line[j] for line in texts)] for j in order]
         marked = {(order.index(j), i + 1) for i, j in bold}
         head = ["on", *rows.values()]
-        return Sheet(title, head, body, marked, notes, facts, mark="the best of its line")
+        return ResultTable(title, head, body, marked, notes, facts, mark="the best of its line")
     body = [[name, *line] for name, line in zip(rows.values(), texts, strict=True)]
     marked = {(i, j + 1) for i, j in bold}
-    return Sheet(title, ["method", *columns.values()], body, marked, notes, facts)
+    return ResultTable(title, ["method", *columns.values()], body, marked, notes, facts)
 
 
 def paper_figure(

@@ -1,4 +1,4 @@
-"""The command line: ``psmvae impute``, ``fit``, ``sets``, ``info`` and ``demo``."""
+"""The command line: ``psmvae impute``, ``fit``, ``sets``, ``info``, ``simulate`` and ``demo``."""
 
 from psmvae.cli.app import main
 

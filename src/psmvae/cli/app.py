@@ -1,6 +1,6 @@
-"""The commands and their options; the work is in :mod:`psmvae.cli.commands`.
+"""The commands of ``psmvae`` and their options.
 
-Whatever loads torch or pyarrow is imported inside a command, so that ``--help`` stays quick.
+Modules that load torch or pyarrow are imported inside a command, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psmvae._version import __version__
-from psmvae.cli import arguments as a
-from psmvae.cli import options as o
+from psmvae.cli.arguments import Device, Quiet, Seed
 from psmvae.cli.option_groups import expanded
-from psmvae.cli.simulate import SimulateOptions, put_holes
-from psmvae.cli.source import ModelSource
+from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
+from psmvae.cli.simulate_options import SimulateOptions
 from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# typer bundles click in some releases and imports it in others; its own exception leads to either.
+# Some releases of typer bundle click and others import it: find the base class of either.
 _PARSER_ERROR: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
-# What the library raises when a table, a model file or the machine is at fault; anything else is
-# a bug, and its traceback is the most useful thing to show.
+# Errors that a table, a model file or the machine can cause. Any other exception is a bug, and its
+# traceback is shown.
 _FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
 
 app = typer.Typer(
@@ -47,13 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     argv : sequence of str, optional
-        The arguments; those of the process by default.
+        The command-line arguments; by default those of the process.
 
     Returns
     -------
     int
-        The exit code: 0, 1 if the command failed, 2 if it was called wrongly, 130 after Ctrl-C and
-        143 after a termination signal.
+        The exit code: 0 on success, 1 if the command failed, 2 for a usage error, 130 after Ctrl-C
+        and 143 after a termination signal.
     """
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     terminal = Terminal()
@@ -64,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.line(f"error: {error}")
         return 2
     except _PARSER_ERROR as error:
-        # One line also where the choices of an option are listed below each other.
+        # typer lists the choices of an option on several lines
         text: str = getattr(error, "format_message", error.__str__)()
         terminal.line(f"error: {' '.join(text.split())}")
         return 2
@@ -72,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.line("error: interrupted")
         return getattr(error, "exit_code", 128 + signal.SIGINT)
     except _FAILURES as error:
-        # One line also where scikit-learn or torch write several.
+        # messages of scikit-learn and torch can have several lines
         lines = str(error).split("\n") if str(error) else [type(error).__name__]
         terminal.line("error: " + " ".join(line.strip() for line in lines if line.strip()))
         return 1
@@ -98,10 +97,10 @@ def common(
 @app.command()
 @expanded
 def impute(
-    files: o.Files,
-    source: o.ModelFiles,
-    model: o.ModelOptions,
-    run: o.RunOptions,
+    files: Files,
+    source: ModelFiles,
+    model: ModelOptions,
+    run: RunOptions,
     multiple: Annotated[
         int | None,
         typer.Option(
@@ -109,13 +108,14 @@ def impute(
             metavar="N",
             min=1,
             show_default=False,
-            help="Draw this many imputations instead of the best guess: one long file with a "
-            "leading column 'imputation', or one file each if the output's name contains {i}.",
+            help="Multiple imputation: draw this many completed tables. They are written to one "
+            "long file with a leading column 'imputation', or to one file per imputation if the "
+            "output's name contains {i}.",
         ),
     ] = None,
-    quiet: a.Quiet = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Fill the missing cells of a table; observed cells stay as they are.
+    """Fill the missing cells of a table; observed cells are kept unchanged.
 
     psmvae impute patients.csv -o filled.csv
     """
@@ -127,7 +127,7 @@ def impute(
 
 @app.command()
 @expanded
-def fit(files: o.Files, model: o.ModelOptions, run: o.RunOptions, quiet: a.Quiet = False) -> None:
+def fit(files: Files, model: ModelOptions, run: RunOptions, quiet: Quiet = False) -> None:
     """Fit a model to a table and write it to a .safetensors file.
 
     psmvae fit patients.parquet -o model.safetensors
@@ -141,13 +141,13 @@ def fit(files: o.Files, model: o.ModelOptions, run: o.RunOptions, quiet: a.Quiet
 @app.command()
 @expanded
 def sets(
-    files: o.Files,
-    source: o.ModelFiles,
-    model: o.ModelOptions,
-    run: o.RunOptions,
-    quiet: a.Quiet = False,
+    files: Files,
+    source: ModelFiles,
+    model: ModelOptions,
+    run: RunOptions,
+    quiet: Quiet = False,
 ) -> None:
-    """Write the missingness pattern set of each row, with the probability of every set.
+    """Write the missingness pattern set of each row and the probability of every set.
 
     psmvae sets patients.csv -o sets.csv
     """
@@ -162,25 +162,27 @@ def info(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A .safetensors file written by psmvae.")
     ],
-    json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a model file holds: columns, settings and how training went.
+    """Describe a model file: columns, settings and training.
 
     psmvae info model.safetensors
     """
-    from psmvae.cli import report
+    from psmvae.cli.info import info
 
-    report.info(model, as_json=json)
+    info(model, as_json=json)
 
 
 @app.command()
 @expanded
-def simulate(files: o.Files, options: SimulateOptions, quiet: a.Quiet = False) -> None:
-    """Put holes into a table by a known mechanism, to see how well they are filled.
+def simulate(files: Files, options: SimulateOptions, quiet: Quiet = False) -> None:
+    """Make cells of a table missing by a known mechanism, to evaluate imputation.
 
-    psmvae simulate patients.csv -o holes.csv --mechanism mnar-self --columns income --rate 0.2
+    psmvae simulate patients.csv -o incomplete.csv --mechanism mnar-self --columns income --rate 0.2
     """
-    put_holes(files, options, Terminal(quiet=quiet))
+    from psmvae.cli.simulate import simulate
+
+    simulate(files, options, Terminal(quiet=quiet))
 
 
 @app.command()
@@ -191,20 +193,20 @@ def demo(
             "--output",
             "-o",
             metavar="FOLDER",
-            help="Folder; an earlier demo's files there are overwritten.",
+            help="The output folder; files of an earlier demo are replaced.",
         ),
     ] = Path("demo"),
-    seed: a.Seed = 0,
+    seed: Seed = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few epochs on few patients: worse, in seconds.")
+        bool, typer.Option("--quick", help="Fewer patients and epochs: faster and less accurate.")
     ] = False,
-    device: a.Device = "auto",
-    quiet: a.Quiet = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
 ) -> None:
-    """Impute a simulated trial whose truth is known and show how well that went.
+    """Impute a simulated clinical trial with known true values and show the errors.
 
     psmvae demo
     """
-    from psmvae.cli import report
+    from psmvae.cli.demo import demo
 
-    report.demo(output, seed=seed, quick=quick, device=device, terminal=Terminal(quiet=quiet))
+    demo(output, seed=seed, quick=quick, device=device, terminal=Terminal(quiet=quiet))

@@ -1,4 +1,4 @@
-"""What the commands are told: their arguments and options as types, with the words of the help."""
+"""Arguments and options of the commands as annotated types, with their help texts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ import typer
 from psmvae.cli.methods import Method
 
 
-class MaskName(StrEnum):
+class MaskModelName(StrEnum):
     """The mask models by name."""
 
+    NONE = "none"
     LATENT = "latent"
     SELF = "self"
-    NONE = "none"
+    LOGISTIC = "logistic"
+    LINEAR = "linear"
+    NETWORK = "network"
 
 
 class Sign(StrEnum):
@@ -28,8 +31,8 @@ class Sign(StrEnum):
     LOW = "low"
 
 
-class Unseen(StrEnum):
-    """What to do with a category the model never saw."""
+class HandleUnknown(StrEnum):
+    """What to do with a level that was not in the fitted table."""
 
     ERROR = "error"
     MISSING = "missing"
@@ -37,14 +40,14 @@ class Unseen(StrEnum):
 
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) is None:
-        message = f"{value!r} is none of auto, cpu, cuda, cuda:N"
+        message = f"{value!r} is not one of auto, cpu, cuda, cuda:N"
         raise typer.BadParameter(message)
     return value
 
 
 def _seconds(value: float | None) -> float | None:
     if value is not None and not 0 < value < math.inf:
-        message = f"{value} is no number of seconds above 0"
+        message = f"{value} is not a number of seconds above 0"
         raise typer.BadParameter(message)
     return value
 
@@ -56,7 +59,9 @@ Table = Annotated[
 ]
 Output = Annotated[
     Path,
-    typer.Option("--output", "-o", metavar="FILE", help="Where to write.", rich_help_panel=_FILES),
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="The file to write.", rich_help_panel=_FILES
+    ),
 ]
 ModelFile = Annotated[
     Path | None,
@@ -73,20 +78,20 @@ SaveModel = Annotated[
     typer.Option(
         "--save-model",
         metavar="FILE",
-        help="Also write the fitted model (.safetensors) here.",
+        help="Also write the fitted model to this .safetensors file.",
         rich_help_panel=_FILES,
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Overwrite existing output.", rich_help_panel=_FILES)
+    bool, typer.Option("--force", help="Replace an existing output file.", rich_help_panel=_FILES)
 ]
 Na = Annotated[
     list[str] | None,
     typer.Option(
         "--na",
         metavar="TEXT",
-        help="Also read this as missing (repeatable), beside an empty cell and, in a text file, "
-        "NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, NULL and None.",
+        help="Another text that marks a missing cell (repeatable). Always missing: an empty cell "
+        "and, in a text file, NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, NULL and None.",
         rich_help_panel=_FILES,
     ),
 ]
@@ -95,17 +100,20 @@ MethodOption = Annotated[
     typer.Option(
         "--method",
         metavar="NAME",
-        help=f"What is fitted: psmvae (default), {', '.join(list(Method)[1:])}.",
+        help=f"The imputer: psmvae (default), {', '.join(list(Method)[1:])}.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
 ]
-Mask = Annotated[
-    MaskName | None,
+MaskModel = Annotated[
+    MaskModelName | None,
     typer.Option(
         "--mask-model",
-        help="What missingness depends on: latent (default) on what kind of row it is, "
-        "self on the missing value itself, none on nothing. Of psmvae alone.",
+        metavar="NAME",
+        help="The model of the missingness mask m. none: missing at random. latent: p(m|z,r) "
+        "(default of psmvae). self: p(m|x), each column by its own value. logistic: the same as a "
+        "plain logistic regression (default of not-miwae). linear, network: p(m|x), each column "
+        "by all values. For psmvae, gmvae and not-miwae.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -115,8 +123,8 @@ SelfMasked = Annotated[
     typer.Option(
         "--self-masked",
         metavar="COLUMN",
-        help="A column that goes missing by its own value (repeatable); "
-        "implies --mask-model self for these columns. Of psmvae and not-miwae.",
+        help="A column whose missingness depends on its own value (repeatable): the mask model is "
+        "self (logistic for not-miwae) for these columns. For psmvae and not-miwae.",
         rich_help_panel=_MODEL,
     ),
 ]
@@ -124,8 +132,8 @@ SignOption = Annotated[
     Sign | None,
     typer.Option(
         "--sign",
-        help="What is known of --self-masked columns: high values go missing more often, or low "
-        "ones. Of psmvae alone.",
+        help="Which values of the --self-masked columns are known to be missing more often: high "
+        "or low ones.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -136,8 +144,8 @@ Sets = Annotated[
         "--sets",
         metavar="N",
         min=1,
-        help="Number of pattern sets, of psmvae (by default as many as the masks bear out), "
-        "gmvae and dlgm.",
+        help="Number of pattern sets, for psmvae (chosen from the masks by default), gmvae and "
+        "dlgm.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -148,7 +156,7 @@ Members = Annotated[
         "--members",
         metavar="N",
         min=1,
-        help="Number of members averaged: more is better and slower.",
+        help="Number of ensemble members to average: more is more accurate and slower.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -157,8 +165,8 @@ Bootstrap = Annotated[
     bool | None,
     typer.Option(
         "--bootstrap",
-        help="Train each member on rows drawn with replacement: for --multiple, with as many "
-        "members as imputations.",
+        help="Train each member on a bootstrap sample of the rows. Use it with --multiple and as "
+        "many --members as imputations.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -169,7 +177,7 @@ Epochs = Annotated[
         "--epochs",
         metavar="N",
         min=1,
-        help="At most this many passes over the table, for each part that is trained.",
+        help="Maximum number of epochs, for each training phase.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -180,7 +188,7 @@ MaxTime = Annotated[
         "--max-time",
         metavar="SECONDS",
         callback=_seconds,
-        help="Stop training after about this long and keep what is learned.",
+        help="Stop training after about this time and keep the best weights so far.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -190,7 +198,7 @@ Kinds = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="Treat a column as real, positive, integer, count, binary, ordinal or categorical "
+        help="Model a column as real, positive, integer, count, binary, ordinal or categorical "
         "(repeatable).",
         rich_help_panel=_MODEL,
     ),
@@ -201,17 +209,17 @@ Draws = Annotated[
         "--draws",
         metavar="N",
         min=1,
-        help="Importance draws a row.",
+        help="Number of importance draws per row.",
         show_default=False,
         rich_help_panel=_RUN,
     ),
 ]
-UnseenOption = Annotated[
-    Unseen | None,
+HandleUnknownOption = Annotated[
+    HandleUnknown | None,
     typer.Option(
         "--handle-unknown",
-        help="A category the model never saw is an error (default) or read as missing; "
-        "the cell itself is kept.",
+        help="Levels that were not in the fitted table: raise an error (default), or treat the "
+        "cells as missing in the model. The output keeps the cells.",
         show_default=False,
         rich_help_panel=_RUN,
     ),
@@ -221,8 +229,8 @@ Ignore = Annotated[
     typer.Option(
         "--ignore",
         metavar="COLUMN",
-        help="Set this column aside, such as an identifier or a date (repeatable): it is written "
-        "as it is and not modelled. A model file remembers it: new rows may have it or not.",
+        help="Do not model this column, such as an identifier or a date (repeatable): it is copied "
+        "to the output. A model file stores these names: later tables may have the columns or not.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -232,7 +240,7 @@ Seed = Annotated[
         "--seed",
         metavar="N",
         min=0,
-        help="The same seed gives the same result.",
+        help="Random seed.",
         rich_help_panel=_RUN,
     ),
 ]
@@ -249,6 +257,9 @@ Device = Annotated[
 Quiet = Annotated[
     bool,
     typer.Option(
-        "--quiet", "-q", help="No progress and no summary; warnings stay.", rich_help_panel=_RUN
+        "--quiet",
+        "-q",
+        help="Show no progress and no summary, only warnings.",
+        rich_help_panel=_RUN,
     ),
 ]

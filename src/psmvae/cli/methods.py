@@ -1,4 +1,4 @@
-"""The imputers by the names a user types, and which options each of them takes."""
+"""The imputers by name, and the options each of them takes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Method(StrEnum):
     MEAN = "mean"
 
 
-# By name, since to import them is to load scikit-learn.
+# By name: importing the classes loads scikit-learn.
 _CLASSES = {
     Method.PSMVAE: "PSMVAEImputer",
     Method.VAE: "VAEImputer",
@@ -68,7 +68,7 @@ def imputer_class(method: Method) -> type[Imputer]:
 
 
 def method_of(imputer: Imputer) -> Method:
-    """The method of an imputer, such as one from a file."""
+    """The method of an imputer."""
     return next(m for m, name in _CLASSES.items() if name == type(imputer).__name__)
 
 
@@ -78,37 +78,38 @@ def has_parameter(method: Method, name: str) -> bool:
 
 
 def set_for_draws(imputer: Imputer) -> None:
-    """Have an imputer that is not yet fitted learn what draws of the posterior need.
+    """Prepare an imputer that is not yet fitted for multiple imputation.
 
-    A MICE that chains its best guesses knows no uncertainty but the noise of the last round.
+    MICE draws from the posterior predictive only if its chains were fitted with posterior draws.
     """
     if has_parameter(method_of(imputer), "sample_posterior"):
         imputer.set_params(sample_posterior=True)
 
 
 def check_options(method: Method, options: Iterable[str], *, where: str) -> None:
-    """Refuse options that a method has no parameter for; ``where`` says whose method it is."""
-    # what cannot be refused is not looked up: psmvae, the default, takes every option
+    """Refuse options that a method has no parameter for; ``where`` names the source of the method."""
+    # psmvae, the default, takes every option: no need to load the classes
     if method is Method.PSMVAE:
         return
     refused = [option for option in options if not _takes(method, option)]
     if refused:
-        told = "; ".join(f"{option} is for {_listed(_takers(option))}" for option in refused)
-        message = f"{', '.join(refused)}: not with {where}; {told}"
+        takers = "; ".join(f"{option} is for {_listed(_takers(option))}" for option in refused)
+        message = f"{', '.join(refused)}: not with {where}; {takers}"
         raise UsageError(message)
 
 
 def check_has_sets(method: Method, *, where: str) -> None:
     """Refuse a method whose model has no pattern sets."""
     if method is not Method.PSMVAE and not _takes(method, "--sets"):
-        message = f"{where} has no pattern sets; {_listed(_takers('--sets'))} have"
+        message = f"{where} has no pattern sets; the methods with sets are "
+        message += _listed(_takers("--sets"))
         raise UsageError(message)
 
 
 def _takes(method: Method, option: str) -> bool:
-    # not-MIWAE has a mask model too, but other ones than --mask-model names, and without a sign
-    if option in ("--mask-model", "--sign"):
-        return method is Method.PSMVAE
+    # the mask model of GMVAE is never one of x
+    if option in ("--self-masked", "--sign") and method is Method.GMVAE:
+        return False
     return has_parameter(method, _PARAMETERS[option])
 
 

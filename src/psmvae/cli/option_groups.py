@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once."""
+"""Groups of options that several commands share, declared once as a dataclass."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command that is a dataclass by the fields of that dataclass.
 
-    typer makes an option of each parameter it sees, and so of each field; the command itself gets
-    the dataclasses.
+    typer makes an option of each parameter in the signature, here of each field. The command is
+    called with the dataclasses.
 
     Examples
     --------

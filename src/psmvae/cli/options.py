@@ -1,9 +1,9 @@
-"""The options the commands share, and what they mean for the imputer."""
+"""The options that several commands share, and the imputer that they describe."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli.arguments import (
@@ -12,10 +12,11 @@ from psmvae.cli.arguments import (
     Draws,
     Epochs,
     Force,
+    HandleUnknownOption,
     Ignore,
     Kinds,
-    Mask,
-    MaskName,
+    MaskModel,
+    MaskModelName,
     MaxTime,
     Members,
     MethodOption,
@@ -28,9 +29,8 @@ from psmvae.cli.arguments import (
     Sets,
     SignOption,
     Table,
-    UnseenOption,
 )
-from psmvae.cli.methods import Method, has_parameter, imputer_class
+from psmvae.cli.methods import Method, check_options, has_parameter, imputer_class
 from psmvae.cli.terminal import UsageError
 
 if TYPE_CHECKING:
@@ -38,10 +38,13 @@ if TYPE_CHECKING:
 
     from psmvae.imputers.base import Imputer
 
+# The mask models of single columns, which --self-masked restricts to the named ones.
+_SELF_MASKS = (MaskModelName.SELF, MaskModelName.LOGISTIC)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
-    """The table that goes in and where the result goes."""
+    """The input table and the output file."""
 
     table: Table
     output: Output
@@ -51,7 +54,7 @@ class Files:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFiles:
-    """A model file to use instead of fitting, or where to write the model that was fitted."""
+    """A model file to use instead of fitting, or a file for the model that is fitted."""
 
     model: ModelFile = None
     save_model: SaveModel = None
@@ -59,21 +62,21 @@ class ModelFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How to compute: these may change from run to run with the same model."""
+    """Options of a run, which may differ between runs of the same model."""
 
     draws: Draws = None
-    handle_unknown: UnseenOption = None
+    handle_unknown: HandleUnknownOption = None
     ignore: Ignore = None
     seed: Seed = 0
     device: Device = "auto"
 
     def given(self) -> list[str]:
-        """The options that were given and not every method has, by the name a user types."""
+        """Names of the options that were given, of those that not every method has."""
         return _given({"--draws": self.draws, "--handle-unknown": self.handle_unknown})
 
     def parameters(self) -> dict[str, Any]:
         """The imputer's parameters that were given."""
-        return _present(
+        return _not_none(
             n_draws=self.draws,
             handle_unknown=None if self.handle_unknown is None else self.handle_unknown.value,
         )
@@ -81,10 +84,10 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """What to fit: these are part of a fitted model."""
+    """Options of the model, which are fixed once it is fitted."""
 
     method: MethodOption = None
-    mask_model: Mask = None
+    mask_model: MaskModel = None
     self_masked: SelfMasked = None
     sign: SignOption = None
     sets: Sets = None
@@ -95,17 +98,18 @@ class ModelOptions:
     kind: Kinds = None
 
     def __post_init__(self) -> None:
-        """Check the options as far as that goes without the table."""
-        if self.self_masked and self.mask_model not in (None, MaskName.SELF):
-            message = f"--self-masked needs --mask-model self, not {self.mask_model.value}"
+        """Check everything that can be checked without the table."""
+        if self.self_masked and self.mask_model not in (None, *_SELF_MASKS):
+            message = f"--self-masked needs --mask-model self or logistic, not {self.mask_model}"
             raise UsageError(message)
         if self.sign is not None and not self.self_masked:
-            message = "--sign needs --self-masked: the columns it is about"
+            message = "--sign needs --self-masked, the columns it applies to"
             raise UsageError(message)
         self.kinds()
 
-    def chosen(self) -> Method:
-        """The method, given or not."""
+    @property
+    def chosen_method(self) -> Method:
+        """The method, or the default one."""
         return self.method or Method.PSMVAE
 
     def kinds(self) -> dict[str, str]:
@@ -113,7 +117,7 @@ class ModelOptions:
         return dict(_column_kind(text) for text in self.kind or ())
 
     def given(self) -> list[str]:
-        """The options that were given, --method aside, by the name a user types."""
+        """Names of the options that were given, without --method."""
         return _given(
             {
                 "--mask-model": self.mask_model,
@@ -130,66 +134,108 @@ class ModelOptions:
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Refuse an option that names a column the table does not have."""
-        known = list(names)
         for option, columns in self._columns().items():
-            unknown = [name for name in columns if name not in known]
-            if unknown:
-                message = f"{option}: no column {', '.join(map(repr, unknown))} in the table; "
-                raise UsageError(message + f"its columns are {', '.join(map(repr, known))}")
+            check_known(option, columns, names)
 
     def check_modelled(self, ignored: Collection[str]) -> None:
         """Refuse an option that names a column to ignore."""
         for option, columns in self._columns().items():
             clash = [name for name in columns if name in ignored]
             if clash:
-                message = f"{option}: {', '.join(map(repr, clash))} is set aside by --ignore"
+                message = f"{option}: {', '.join(map(repr, clash))} is excluded by --ignore"
                 raise UsageError(message)
 
-    def _columns(self) -> dict[str, list[str]]:
-        """The columns that options name, by option."""
-        return {"--self-masked": self.self_masked or [], "--kind": list(self.kinds())}
-
     def imputer(self, run: RunOptions) -> Imputer:
-        """Make the imputer these options describe, not yet fitted."""
-        method = self.chosen()
-        given = _present(
-            mask_model=self._mask(method),
+        """Return the imputer of these options, not yet fitted."""
+        method = self.chosen_method
+        given = _not_none(
+            mask_model=self._mask_model(),
             n_sets=self.sets,
             n_members=self.members,
             bootstrap=self.bootstrap,
             max_epochs=self.epochs,
             max_time=self.max_time,
             kinds=self.kinds() or None,
-            # always told, so it is no mistake where there is no use for it
+            # --device has a default, so methods without a device ignore it instead of failing
             device=run.device if has_parameter(method, "device") else None,
         )
         return imputer_class(method)(**given, **run.parameters(), random_state=run.seed)
 
-    def _mask(self, method: Method) -> Any:
+    def _columns(self) -> dict[str, list[str]]:
+        """The columns that options name, by option."""
+        return {"--self-masked": self.self_masked or [], "--kind": list(self.kinds())}
+
+    def _mask_model(self) -> Any:
+        """The parameter `mask_model`: a name, or settings with columns and sign."""
         if not self.self_masked:
             return None if self.mask_model is None else self.mask_model.value
-        from psmvae.imputers.miwae import MASKS
-        from psmvae.nn.settings import SelfMask
+        from psmvae.nn.settings import mask_model
 
-        if method is Method.NOT_MIWAE:
-            own: Any = MASKS["self"]
-            return dataclasses.replace(own, columns=self.self_masked)
-        sign: Any = None if self.sign is None else self.sign.value
-        return SelfMask(columns=self.self_masked, sign=sign)
+        not_miwae = self.chosen_method is Method.NOT_MIWAE
+        default = MaskModelName.LOGISTIC if not_miwae else MaskModelName.SELF
+        settings: Any = mask_model((self.mask_model or default).value)
+        sign = None if self.sign is None else self.sign.value
+        return dataclasses.replace(settings, columns=self.self_masked, sign=sign)
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """Where the fitted imputer of a command comes from: a model file, or the input table.
+
+    Parameters
+    ----------
+    options : ModelOptions
+        What to fit, without a model file.
+    run : RunOptions
+        Options of the run, in both cases.
+    files : ModelFiles
+        The model file, or where to write the model that is fitted.
+    """
+
+    options: ModelOptions
+    run: RunOptions
+    files: ModelFiles = field(default_factory=ModelFiles)
+
+    def __post_init__(self) -> None:
+        """Refuse options that the method does not have, or that a model file has fixed."""
+        options = self.options
+        options.check_modelled(self.run.ignore or ())
+        if self.files.model is None:
+            method = options.chosen_method
+            check_options(method, options.given() + self.run.given(), where=f"--method {method}")
+            return
+        fixed = [] if options.method is None else ["--method"]
+        fixed += options.given()
+        fixed += [] if self.files.save_model is None else ["--save-model"]
+        if fixed:
+            message = f"{', '.join(fixed)}: not with --model, which is already fitted"
+            raise UsageError(message)
+
+
+def check_known(option: str, columns: Iterable[str], names: Iterable[str]) -> None:
+    """Refuse an option that names a column the table does not have."""
+    known = list(names)
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        message = (
+            f"{option}: no column {', '.join(map(repr, unknown))} in the table; "
+            f"its columns are {', '.join(map(repr, known))}"
+        )
+        raise UsageError(message)
 
 
 def _given(options: dict[str, Any]) -> list[str]:
     return [name for name, value in options.items() if value not in (None, [])]
 
 
-def _present(**values: Any) -> dict[str, Any]:
+def _not_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _column_kind(text: str) -> tuple[str, str]:
     from psmvae.kinds import KINDS
 
-    # From the right: a column's name may hold an equals sign, a kind's does not.
+    # From the right: the name of a column may contain an equals sign, that of a kind does not.
     column, equals, kind = text.rpartition("=")
     if not equals or not column:
         message = f"--kind {text!r} is not of the form COLUMN=KIND"

@@ -1,6 +1,6 @@
-"""What the user sees while a command works, and how it is interrupted.
+"""Progress, messages and interrupts of a command.
 
-Everything here goes to standard error, so that it never mixes with data on standard output.
+All output goes to standard error, so that it never mixes with data on standard output.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 class UsageError(Exception):
-    """The command was called wrongly: exit code 2."""
+    """A usage error: exit code 2."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C or a termination signal, with nothing left half-written.
+    """Ctrl-C or a termination signal.
 
-    Not a KeyboardInterrupt, because `fit` takes that as "stop training and keep what there is",
-    and no Exception, so that no library swallows it.
+    Not a KeyboardInterrupt, because `fit` then stops training and returns, and not an Exception,
+    which libraries may catch.
 
     Parameters
     ----------
     number : int
-        The signal's number; the exit code is 128 more, as shells have it.
+        The signal's number; the exit code is 128 + number, as in shells.
     """
 
     def __init__(self, number: int) -> None:
@@ -45,7 +45,7 @@ class Interrupted(BaseException):
 
 
 class Terminal:
-    """Standard error as the commands use it.
+    """Messages and progress on standard error.
 
     Parameters
     ----------
@@ -56,11 +56,11 @@ class Terminal:
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True)
         self._quiet = quiet
-        # rich takes FORCE_COLOR for a terminal; a progress bar in a log file helps nobody.
+        # rich treats FORCE_COLOR as a terminal, but a log file should have no progress bar
         self._live = not quiet and sys.stderr.isatty()
 
     def line(self, text: str) -> None:
-        """Write one line as it is: no markup, no wrapping."""
+        """Write one line, without markup or wrapping."""
         self._console.print(Text(text), soft_wrap=True)
 
     def say(self, text: str) -> None:
@@ -70,7 +70,7 @@ class Terminal:
 
     @contextmanager
     def training(self) -> Iterator[Callable[[Epoch], None] | None]:
-        """Show a progress bar and give the callback for `fit` that moves it."""
+        """Show a progress bar; yield the callback for `fit` that updates it."""
         if not self._live:
             yield None
             return
@@ -91,7 +91,7 @@ class Terminal:
                     task,
                     completed=epoch.epoch,
                     total=epoch.max_epochs,
-                    error="" if error is None else f"held-out error {error:.4f}",
+                    error="" if error is None else f"validation error {error:.4f}",
                     left="" if left is None else f"at most {_clock(left)} left",
                 )
 
@@ -99,7 +99,7 @@ class Terminal:
 
     @contextmanager
     def working(self, text: str) -> Iterator[None]:
-        """Show that something without steps is under way."""
+        """Show a spinner."""
         if not self._live:
             yield
             return
@@ -123,7 +123,7 @@ def interruptible() -> Iterator[None]:
     """Turn Ctrl-C and a termination signal into `Interrupted`.
 
     A signal that was ignored when the process started, as in a shell's background jobs, stays
-    ignored. After the first, the signals do again what they did before.
+    ignored. After the first signal, the previous handlers are restored.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

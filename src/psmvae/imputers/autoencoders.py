@@ -1,4 +1,4 @@
-"""The autoencoders the paper builds up from: VAE, GMVAE (its "HIVAE") and DLGM."""
+"""The variational autoencoders the paper compares with: VAE, GMVAE (its "HIVAE") and DLGM."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from psmvae.imputers import checks
+from psmvae.imputers.base import Bools
+from psmvae.imputers.docstrings import complete
 from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
-from psmvae.models.settings import Settings
-from psmvae.nn.settings import LatentMask, NoMask
+from psmvae.imputers.options import Advanced
+from psmvae.imputers.resolve import latent_config, resolve_mask_model
+from psmvae.models.config import LatentConfig
+from psmvae.nn.settings import MaskModel
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,31 +20,36 @@ if TYPE_CHECKING:
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise
 
-PAPER_ELBO = PAPER | {"n_draws": 1, "scale": 0.5, "beta": 1.0, "weight_observed": True}
+PAPER_ELBO = PAPER | {
+    "n_draws": 1,
+    "scale": 0.5,
+    "beta": 1.0,
+    "advanced": Advanced(target_ess=None, weight_observed=True),
+}
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class VAEImputer(LatentImputer):
-    """Fill in missing values with a variational autoencoder of the observed cells.
+    """Impute missing values with a variational autoencoder of the observed cells.
 
-    One Gaussian latent z ~ N(0, I), p(x | z), no mask: what is missing is taken to say nothing
-    (missing at random).
+    One Gaussian latent z ~ N(0, I), a decoder p(x|z) and no mask model: missingness is assumed to
+    be ignorable. The default differs from the paper's VAE in β = 0.5, a learned scale and the
+    factor analysis that the networks start from; `VAEImputer.paper` has the paper's settings.
 
     Parameters
     ----------
     beta : float, default=0.5
-        Weight of the KL term of z; 1 trains the evidence bound itself.
-    **parameters
-        Those of `LatentImputer` and `DeepImputer`.
+        Weight of the KL term of z. 1 trains the evidence lower bound.
 
     Examples
     --------
     >>> import numpy as np
     >>> from psmvae import VAEImputer
     >>> rng = np.random.default_rng(0)
-    >>> table = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
-    >>> table[rng.random(table.shape) < 0.2] = np.nan
-    >>> filled = VAEImputer(max_epochs=2, random_state=0).fit_transform(table)
+    >>> X = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> filled = VAEImputer(max_epochs=2, random_state=0).fit_transform(X)
     >>> bool(np.isnan(filled).any())
     False
     """
@@ -49,7 +58,17 @@ class VAEImputer(LatentImputer):
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """An imputer with the paper's hyperparameters, some of them overridden.
+        """Return an imputer with the hyperparameters of the paper.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        VAEImputer
+            An imputer that is not fitted yet.
 
         Examples
         --------
@@ -58,90 +77,106 @@ class VAEImputer(LatentImputer):
         """
         return cls(**(PAPER_ELBO | overrides))
 
-    def _settings(self, n_rows: int, n_columns: int) -> Settings:
-        return Settings(**self._shared_settings(n_rows, n_columns))
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.number("beta", self.beta, 0.0, open_low=True)
+
+    def _resolve(self, m: Bools) -> LatentConfig:
+        return latent_config(self, *m.shape)
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class GMVAEImputer(SetsMixin, LatentImputer):
-    """Fill in missing values with a VAE whose prior is a mixture of Gaussians.
+    """Impute missing values with a VAE whose prior is a mixture of Gaussians.
 
-    p(r) p(z|r) p(x|z,r), with r integrated out. With the likelihoods of the columns' kinds this is
-    a HI-VAE without Gumbel-softmax draws of r; on tables of numbers it is the paper's "HIVAE".
+    p(r) p(z|r) p(x|z,r), with r summed out. With the likelihoods of the columns' kinds this is a
+    HI-VAE without Gumbel-softmax samples of r; on numeric tables it is the paper's "HIVAE". The
+    default differs from the paper's in β = 0.5, a learned scale, four components instead of ten and
+    the factor analysis that the networks start from; `GMVAEImputer.paper` has the paper's settings.
 
     Parameters
     ----------
-    mask : bool, default=False
-        Model the mask too, p(m|z,r), and show it to the encoders: the paper's "HIVAE w. M".
+    mask_model : str or mask model, default="none"
+        Why cells are missing. "none": ignorable missingness. "latent": p(m|z,r), and the encoders
+        see the mask: the paper's "HIVAE w. M". Other values as in `PSMVAEImputer`.
     beta : float, default=0.5
-        Weight of the KL terms of z and r; 1 trains the evidence bound itself.
+        Weight of the KL terms of z and r. 1 trains the evidence lower bound.
     n_sets : int, default=4
-        Number of components, the values of r.
-    **parameters
-        Those of `LatentImputer` and `DeepImputer`.
+        Number of mixture components, the values of r.
 
     Examples
     --------
     >>> import numpy as np
     >>> from psmvae import GMVAEImputer
     >>> rng = np.random.default_rng(0)
-    >>> table = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
-    >>> table[rng.random(table.shape) < 0.2] = np.nan
-    >>> imputer = GMVAEImputer(mask=True, n_sets=2, max_epochs=2, random_state=0).fit(table)
-    >>> imputer.predict_set_proba(table).shape
+    >>> X = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> imputer = GMVAEImputer("latent", n_sets=2, max_epochs=2, random_state=0).fit(X)
+    >>> imputer.predict_set_proba(X).shape
     (100, 2)
     """
 
-    mask: bool = field(default=False, kw_only=False)
+    mask_model: str | MaskModel = field(default="none", kw_only=False)
     beta: float = 0.5
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """An imputer with the paper's hyperparameters, some of them overridden.
+        """Return an imputer with the hyperparameters of the paper.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        GMVAEImputer
+            An imputer that is not fitted yet.
 
         Examples
         --------
-        >>> GMVAEImputer.paper(mask=True).n_sets
+        >>> GMVAEImputer.paper(mask_model="latent").n_sets
         10
         """
         return cls(**(PAPER_ELBO | {"n_sets": 10} | overrides))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.yes_or_no("mask", self.mask)
+        checks.number("beta", self.beta, 0.0, open_low=True)
+        resolve_mask_model(self.mask_model)
 
-    def _settings(self, n_rows: int, n_columns: int) -> Settings:
-        mask = LatentMask() if self.mask else NoMask()
-        own = {"n_sets": int(self.n_sets), "mask": mask}
-        return Settings(**(self._shared_settings(n_rows, n_columns) | own))
+    def _resolve(self, m: Bools) -> LatentConfig:
+        mask = resolve_mask_model(self.mask_model)
+        return latent_config(self, *m.shape, n_sets=int(self.n_sets), mask_model=mask)
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class DLGMImputer(SetsMixin, LatentImputer):
-    """Fill in missing values with the paper's deep latent Gaussian model.
+    """Impute missing values with the paper's deep latent Gaussian model.
 
-    A `GMVAEImputer` with a second Gaussian latent w, p(w|z,r), of one dimension a column, inferred
-    as PSMVAE infers x_mis. As the paper writes the model, x does not depend on w: the bound is that
-    of PSMVAE without a mask at π' = 1, and at its optimum the GMVAE's. It is here as the step
-    between the two, to compare with.
+    A `GMVAEImputer` with a second Gaussian latent w of one dimension for each column, p(w|z,r),
+    inferred as PSMVAE infers x_mis. As the paper defines the model, x does not depend on w: its
+    evidence lower bound is that of PSMVAE without a mask model at π' = 1, and its optimum is that
+    of the GMVAE. It serves as the intermediate step in comparisons of the two. Defaults differ from
+    the paper's as those of `GMVAEImputer` do.
 
     Parameters
     ----------
     beta : float, default=0.5
-        Weight of the KL terms of z and r; 1 trains the evidence bound itself.
+        Weight of the KL terms of z and r. 1 trains the evidence lower bound.
     n_sets : int, default=4
-        Number of components, the values of r.
-    **parameters
-        Those of `LatentImputer` and `DeepImputer`.
+        Number of mixture components, the values of r.
 
     Examples
     --------
     >>> import numpy as np
     >>> from psmvae import DLGMImputer
     >>> rng = np.random.default_rng(0)
-    >>> table = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
-    >>> table[rng.random(table.shape) < 0.2] = np.nan
-    >>> filled = DLGMImputer(max_epochs=2, random_state=0).fit_transform(table)
+    >>> X = rng.normal(size=(100, 1)) + 0.1 * rng.normal(size=(100, 3))
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> filled = DLGMImputer(max_epochs=2, random_state=0).fit_transform(X)
     >>> bool(np.isnan(filled).any())
     False
     """
@@ -150,7 +185,17 @@ class DLGMImputer(SetsMixin, LatentImputer):
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """An imputer with the paper's hyperparameters, some of them overridden.
+        """Return an imputer with the hyperparameters of the paper.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        DLGMImputer
+            An imputer that is not fitted yet.
 
         Examples
         --------
@@ -159,11 +204,14 @@ class DLGMImputer(SetsMixin, LatentImputer):
         """
         return cls(**(PAPER_ELBO | {"n_sets": 10} | overrides))
 
-    def _settings(self, n_rows: int, n_columns: int) -> Settings:
-        own = {"n_sets": int(self.n_sets)}
-        return Settings(**(self._shared_settings(n_rows, n_columns) | own))
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.number("beta", self.beta, 0.0, open_low=True)
 
-    def _make(self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise) -> Any:
+    def _resolve(self, m: Bools) -> LatentConfig:
+        return latent_config(self, *m.shape, n_sets=int(self.n_sets))
+
+    def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> Any:
         from psmvae.models.dlgm import DLGM
 
-        return DLGM(layout, settings, missing_rate, noise)
+        return DLGM(layout, self.config_, missing_rate, noise)

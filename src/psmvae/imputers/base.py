@@ -20,7 +20,7 @@ from psmvae.imputers.output import in_container
 from psmvae.table.codec import Codec, Encoded
 from psmvae.table.frames import array_names, open_table
 from psmvae.table.schema import Schema
-from psmvae.training.settings import Progress
+from psmvae.training.progress import Progress
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

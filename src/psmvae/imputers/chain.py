@@ -93,7 +93,7 @@ class Chain:
         estimator: Literal["ridge", "trees"],
         max_iter: int = 10,
         tol: float = 1e-3,
-        n_trees: int = 10,
+        n_estimators: int = 10,
         sample: bool = False,
         seed: int,
         n_jobs: int | None = None,
@@ -112,7 +112,7 @@ class Chain:
             Rounds at most.
         tol : float
             Stops when no cell changes by more than this, relative to the largest cell.
-        n_trees : int
+        n_estimators : int
             Trees of each step, for ``"trees"``.
         sample : bool
             Fill in draws rather than means while fitting, for ``"ridge"``: what multiple imputation
@@ -133,7 +133,9 @@ class Chain:
         used = ~np.isnan(x).all(0)
         if not used.any():
             return cls(estimator, fill, np.zeros(0, dtype=np.int64), (), 0, True)
-        model = BayesianRidge() if estimator == "ridge" else TreesRegressor(n_trees, seed, n_jobs)
+        model = (
+            BayesianRidge() if estimator == "ridge" else TreesRegressor(n_estimators, seed, n_jobs)
+        )
         group = np.arange(int(used.sum())) if groups is None else np.asarray(groups)[used]
         imputer = _GroupedImputer(
             model,

@@ -225,7 +225,7 @@ class ChainImputer(MatrixImputer):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MICEImputer(ChainImputer):
-    """Fill in missing values by chained equations: each column regression_weight on all others.
+    """Fill in missing values by chained equations: each column regressed on all others.
 
     scikit-learn's `IterativeImputer` over `BayesianRidge`. Assumes that cells are missing at random
     and that columns are linear in one another.
@@ -312,7 +312,7 @@ class MissForestImputer(ChainImputer):
 
     Parameters
     ----------
-    n_trees : int, default=10
+    n_estimators : int, default=10
         Trees of each forest.
     n_jobs : int or None, default=-1
         Cores used to grow them; -1 takes all.
@@ -329,7 +329,7 @@ class MissForestImputer(ChainImputer):
     array([1., 1.])
     """
 
-    n_trees: int = 10
+    n_estimators: int = 10
     n_jobs: int | None = -1
 
     @classmethod
@@ -339,7 +339,7 @@ class MissForestImputer(ChainImputer):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        checks.whole_number("n_trees", self.n_trees, low=1)
+        checks.whole_number("n_estimators", self.n_estimators, low=1)
         if self.n_jobs is not None and self.n_jobs != -1:
             checks.whole_number("n_jobs", self.n_jobs, low=1)
 
@@ -352,7 +352,7 @@ class MissForestImputer(ChainImputer):
             estimator="trees",
             max_iter=int(self.max_iter),
             tol=float(self.tol),
-            n_trees=int(self.n_trees),
+            n_estimators=int(self.n_estimators),
             seed=self.seed_,
             n_jobs=self.n_jobs,
             groups=self.matrix_.group,

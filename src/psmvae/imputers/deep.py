@@ -1,9 +1,8 @@
-"""What all deep imputers share: their parameters, and the work around a trained model."""
+"""Parameters, fitting and files of the imputers that train neural networks."""
 
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,93 +11,93 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.imputers import checks, sizing
+from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer
 from psmvae.imputers.progress import both, progress_bar
+from psmvae.models.config import Config
 from psmvae.nn.settings import Network
 from psmvae.table.codec import Encoded
-from psmvae.training.settings import Progress, Training
+from psmvae.training.progress import Progress
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from psmvae.models.settings import Settings
     from psmvae.nn.columns import Columns, Layout
     from psmvae.nn.noise import Noise
     from psmvae.training.recipe import Recipe
 
-# Decay of the running mean of the weights, where a held-out error chooses among them.
-AVERAGE = 0.99
-# With fewer draws a user asked for a rough answer and is not warned that it is one.
-MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
-
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class DeepImputer(Imputer):
-    """Parameters and attributes that all deep imputers have.
+    """Base of the imputers that train neural networks.
 
     Parameters
     ----------
     n_members : int, default=1
-        Members trained side by side and combined: imputations are averaged, draws are dealt out.
+        Members of a deep ensemble, trained side by side. Imputations are averaged over members;
+        the draws of `sample` are distributed over them.
     bootstrap : bool, default=False
-        Train each member on rows drawn with replacement. Members then differ by what the table
-        leaves uncertain of the model, and so do the draws of `sample` that are dealt out to them:
-        best with as many members as draws. Intervals by Rubin's rules then err on the wide side
-        rather than the narrow one. Single imputations are better without.
+        Train each member on rows drawn with replacement. The draws of `sample` then also vary with
+        the uncertainty of the model, best with as many members as draws. Intervals by Rubin's rules
+        are then too wide rather than too narrow. Single imputations are better without it.
     kinds : mapping of str to str, optional
-        The kind of a column where the inferred one is not wanted: "real", "positive" (log-normal),
-        "integer", "count" (negative binomial), "binary", "ordinal" (cumulative logits) or
-        "categorical". "positive" and "count" are never inferred.
+        Kinds of columns that should not be inferred: "real", "positive" (log-normal), "integer",
+        "count" (negative binomial), "binary", "ordinal" (cumulative logits) or "categorical".
+        "positive" and "count" are never inferred.
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with a category that was not there at fit.
+        Whether a category that `fit` did not see raises an error or counts as missing.
     network : Network or "auto", default="auto"
-        The networks' architecture; "auto" sizes it to the table.
+        Architecture of the networks. "auto" sizes it to the table.
     input_mask_rate : float or "auto", default="auto"
-        Observed cells are hidden from the networks while training, a share of each row drawn from
-        U(0, input_mask_rate). "auto" is .25.
+        Observed cells are masked in the networks' input while training, for each row a fraction
+        drawn from U(0, input_mask_rate). The likelihood still includes them. "auto" is 0.25.
     max_epochs : int or "auto", default="auto"
-        Epochs of training at most: of a `regression` that is learned first, and again of the rest.
+        Epochs at most. Pre-training of a regression and the training that follows it have this
+        limit each.
     batch_size : int or "auto", default="auto"
         Rows of a training step.
     learning_rate : float or "auto", default="auto"
-        Of Adam. "auto" is 1e-3.
+        Learning rate of Adam. "auto" is 1e-3.
     validation_fraction : float, default=0.1
-        Share of the observed cells held out to measure the error that stops training; 0 trains for
-        `max_epochs` and keeps the last weights. (Beside a `regression`, cells of some rows only.)
+        Fraction of the observed cells held out to measure the error that stops training. 0 trains
+        for `max_epochs` and keeps the last weights.
     patience : int, default=20
-        Epochs without a better held-out error before training stops.
+        Epochs without a lower validation error before training stops.
     max_time : float, optional
-        Seconds that `fit` may take, within about a tenth, loading PyTorch in the first fit of a
-        process among them; what is learned by then is kept. With any limit, single imputations do
-        without draws where these gain less than 3 % rather than 1.
-        Where a CPU has less than 10 ms for each row and member, for 2,000 rows or more, the
-        imputers with latent variables start from a shorter factor analysis, and "auto" stands for
-        what learns fastest: a `network` of two blocks of 128 without dropout, a `learning_rate` of
-        3e-3, a `input_mask_rate` of .5; a `PSMVAEImputer` has a network of one block of 64 beside its
-        `regression`.
+        Seconds that `fit` may take, within about a tenth. The import of PyTorch in the first fit of
+        a process counts. The best weights so far are kept. Where this leaves a CPU less than 10 ms
+        for each row and member of a table of 2,000 rows or more, "auto" stands for the values of a
+        faster preset in imputers with latent variables, and `config_` shows them.
     device : str, default="auto"
-        "auto" (CUDA where there is one), "cpu", "cuda" or "cuda:N".
+        "auto" (CUDA where available), "cpu", "cuda" or "cuda:N".
     random_state : int, RandomState or None, default=None
-        One number gives the same result twice on the same device.
+        Seed. The same integer gives the same result on the same device.
     verbose : bool, default=False
         Show a progress bar in a terminal.
 
     Attributes
     ----------
+    config_ : Config
+        The resolved configuration: every setting that was used, without "auto".
     schema_ : Schema
-        What each column is.
+        Name, kind and scale of each column.
     history_ : list of Progress
-        One entry an epoch, and up to ten for a `regression` that is learned first.
+        One entry for each epoch, and up to ten for pre-training.
     best_validation_error_ : float or None
-        Error of the held-out cells, in standard deviations, of the weights that were kept.
+        Validation error of the weights that were kept, in standard deviations.
     n_epochs_ : int
-        Epochs trained, those of a `regression` among them.
+        Epochs trained, those of pre-training included.
+    missing_rate_ : ndarray
+        Fraction of missing cells of each modelled column.
+    n_rows_ : int
+        Number of rows of the training table.
+    seed_ : int
+        Seed drawn from `random_state`.
 
     Notes
     -----
-    A column with nothing observed is warned about and left missing: the output has the columns of
-    the input.
+    A column without any observed cell gives a warning and stays missing. The output has the columns
+    of the input.
     """
 
     n_members: int = 1
@@ -118,16 +117,16 @@ class DeepImputer(Imputer):
     verbose: bool = False
 
     @abstractmethod
-    def _settings(self, n_rows: int, n_columns: int) -> Any:
-        """What the parameters come to for the model of a table of this size: a dataclass."""
+    def _resolve(self, m: Bools) -> Config:
+        """Resolve the parameters for a training table with this mask ``(row, column)``."""
 
     @abstractmethod
-    def _make(self, layout: Layout, settings: Any, missing_rate: Tensor, noise: Noise) -> Any:
-        """The untrained model."""
+    def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> Any:
+        """Return the untrained model of `config_`."""
 
     @abstractmethod
-    def _recipe(self, training: Training) -> Recipe:
-        """How `model_` is trained."""
+    def _recipe(self) -> Recipe:
+        """Return the training recipe of `model_`."""
 
     @abstractmethod
     def _expected(self, x: Tensor, m: Tensor) -> Tensor:
@@ -138,7 +137,6 @@ class DeepImputer(Imputer):
         """``n`` draws of the missing cells of rows in the model's order."""
 
     def _check_parameters(self) -> None:
-        """Check the parameters that all deep imputers have."""
         self._check_shared()
         for name in ("n_members", "patience"):
             checks.whole_number(name, getattr(self, name), low=1)
@@ -160,52 +158,12 @@ class DeepImputer(Imputer):
         if not isinstance(self.network, Network) and self.network != "auto":
             raise TypeError(f"network must be a Network or 'auto', got {self.network!r}.")
 
-    @property
-    def _pace(self) -> sizing.Preset:
-        """What "auto" stands for."""
-        return sizing.STANDARD
-
-    def _network(self, n_rows: int, n_columns: int) -> Network:
-        if self.network != "auto":
-            return self.network
-        return self._pace.network or sizing.network_for(n_rows, n_columns)
-
-    def _training(self, n_rows: int) -> Training:
-        """What the parameters come to for the training on so many rows."""
-        pace = self._pace
-        size, epochs = self.batch_size, self.max_epochs
-        batch_size = sizing.batch_size_for(n_rows) if size == "auto" else int(size)
-        most_epochs = sizing.max_epochs_for(n_rows, batch_size) if epochs == "auto" else int(epochs)
-        return Training(
-            max_epochs=most_epochs,
-            batch_size=batch_size,
-            learning_rate=(
-                pace.learning_rate if self.learning_rate == "auto" else float(self.learning_rate)
-            ),
-            validation_fraction=float(self.validation_fraction),
-            patience=int(self.patience),
-            input_mask_rate=pace.input_mask_rate
-            if self.input_mask_rate == "auto"
-            else float(self.input_mask_rate),
-            beta=1.0,
-            average=AVERAGE if self.validation_fraction > 0 else 0.0,
-            weight_observed=False,
-            max_time=None if self.max_time is None else float(self.max_time),
-            linear_rows=pace.linear_rows,
-            linear_steps=pace.linear_steps,
-            bootstrap=bool(self.bootstrap),
-            pretrain_steps=(
-                0 if pace.regression is None else sizing.pretrain_steps_for(n_rows, most_epochs)
-            ),
-            pretrain_time_fraction=pace.pretrain_time_fraction,
-            post_pretrain_steps=sizing.post_pretrain_steps_for(
-                checks.torch_device(self.device).type
-            ),
-            validation_rows=pace.validation_rows,
-        )
+    def _read(self, X: Any) -> Encoded:
+        encoded: Encoded = super()._read(X)
+        self.config_: Any = self._resolve(encoded.m)
+        return encoded
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        """Build the model and train it."""
         import torch
 
         from psmvae.nn.matmul_backend import use_blas
@@ -213,35 +171,33 @@ class DeepImputer(Imputer):
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
-        # gradients are needed here, also where the caller has switched them off
+        # training needs gradients, also where the caller has disabled them
         with use_blas(), torch.inference_mode(mode=False):
             self._build()
             self.model_.to(device)
             x, m = self._tensors(encoded.x, encoded.m)
-            training = self._training(self.n_rows_)
             with progress_bar(shown=self.verbose) as show:
                 result = train(
-                    self._recipe(training),
+                    self._recipe(),
                     x,
                     m,
-                    int(self.n_members),
-                    training,
+                    self.config_,
                     Noise(self._seed(3), device),
                     both(show, callback),
                     began,
                 )
-            self._take(result.history, x, m)
+            self._finish_fit(result.history, x, m)
         return result.interrupted
 
-    def _take(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
-        """Set what training told, and what is learned of the table by the trained model."""
+    def _finish_fit(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
+        """Set the attributes that follow from a trained model; subclasses add theirs."""
+        del x, m
+        self._set_history(history)
+
+    def _set_history(self, history: list[Progress]) -> None:
         self.history_ = history
         self.best_validation_error_ = history[-1].best_validation_error if history else None
         self.n_epochs_ = history[-1].epoch if history else 0
-        self._conclude(x, m)
-
-    def _conclude(self, x: Tensor, m: Tensor) -> None:
-        """Learn what else the training table tells, once the model is trained."""
 
     def _points(self, x: Floats, m: Bools) -> Floats:
         import torch
@@ -263,21 +219,20 @@ class DeepImputer(Imputer):
             return self._in_table_order(drawn.cpu().numpy())
 
     def _in_table_order(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Columns from the model's order to the table's."""
-        back = np.argsort(np.array(self._layout().order))
-        reordered: NDArray[Any] = values[..., back]
+        """Reorder columns from the model's order to the table's."""
+        inverse = np.argsort(np.array(self._layout().order))
+        reordered: NDArray[Any] = values[..., inverse]
         return reordered
 
     def _build(self) -> None:
-        """Make the untrained model for the columns of `schema_`, on the CPU."""
+        """Make the untrained model for `config_` and the columns of `schema_`, on the CPU."""
         import torch
 
         from psmvae.nn.noise import Noise
 
-        settings = self._settings(self.n_rows_, len(self.missing_rate_))
         layout = self._layout()
         rate = torch.tensor(self.missing_rate_[list(layout.order)], dtype=torch.float32)
-        self.model_: Any = self._make(layout, settings, rate, Noise(self._seed(0)))
+        self.model_: Any = self._make_model(layout, rate, Noise(self._seed(0)))
 
     def _layout(self) -> Layout:
         from psmvae.nn.columns import Layout
@@ -285,7 +240,7 @@ class DeepImputer(Imputer):
         return Layout.of(self.schema_.modelled)
 
     def _tensors(self, x: NDArray[Any], m: NDArray[Any]) -> tuple[Tensor, Tensor]:
-        """To the model's column order and device, float32."""
+        """Convert to float32 tensors on the model's device, in the model's column order."""
         import torch
 
         order = list(self._layout().order)
@@ -297,58 +252,31 @@ class DeepImputer(Imputer):
         )
 
     def _facts(self) -> dict[str, Any]:
-        settings: Settings = self.model_.settings
-        facts = {
-            name: dataclasses.asdict(value) if isinstance(value, Network) else value
-            for name, value in vars(settings).items()
-            if name != "mask"
-        }
-        if hasattr(settings, "mask"):
-            facts["mask_model"] = repr(settings.mask)
         return {
-            **facts,
-            "training": dataclasses.asdict(self._training(self.n_rows_)),
+            "config": describe_config(self.config_),
             "n_epochs": self.n_epochs_,
             "validation_error": self.best_validation_error_,
             "n_parameters": sum(p.numel() for p in self.model_.parameters()),
         }
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        self._check_unchanged()
         last = dataclasses.asdict(self.history_[-1]) if self.history_ else None
-        return dict(self.model_.state_dict()), {"last": last}
+        return dict(self.model_.state_dict()), {"config": self.config_, "progress": last}
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
+        self.config_ = plain["config"]
         self._build()
         self.model_.load_state_dict(arrays)
-        last = plain["last"]
-        self.history_ = [Progress(**last)] if last else []
-        self.best_validation_error_ = last["best_validation_error"] if last else None
-        self.n_epochs_ = last["epoch"] if last else 0
-
-    def _check_unchanged(self) -> None:
-        """Raise where the parameters no longer describe the fitted model: no file could hold it."""
-        fitted = self.model_.settings
-        now = self._settings(self.n_rows_, len(self.missing_rate_))
-        names = [field.name for field in dataclasses.fields(fitted)]
-        changed = [name for name in names if getattr(now, name) != getattr(fitted, name)]
-        if changed:
-            told = ", ".join(
-                f"{n} from {getattr(fitted, n)!r} to {getattr(now, n)!r}" for n in changed
-            )
-            raise ValueError(
-                f"The parameters of the model were changed after fit ({told}): fit again or set "
-                "them back before saving."
-            )
+        last = plain["progress"]
+        self._set_history([Progress(**last)] if last else [])
 
 
-def warn_of_few_draws(size: float, n_draws: int) -> None:
-    """Warn where the draws' weights are so uneven that one draw decides most imputations."""
-    if n_draws >= MANY_DRAWS and size < MIN_SAMPLE_SIZE:
-        warnings.warn(
-            f"Half of the rows have an effective sample size under {size:.2f} of {n_draws} "
-            "importance draws: their imputations hang on a single draw. More draws (n_draws) or "
-            "beta=1 may help; see effective_sample_size.",
-            UserWarning,
-            stacklevel=4,
-        )
+def describe_config(config: Config) -> dict[str, Any]:
+    """Return a configuration as plain values that JSON can hold."""
+    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    for name, value in fields.items():
+        if isinstance(value, Network):
+            fields[name] = dataclasses.asdict(value)
+        elif name == "mask_model":
+            fields[name] = repr(value)
+    return fields

@@ -90,17 +90,17 @@ class Trees:
 
     def predict(self, x: Floats) -> Floats:
         """The mean over the trees for each row, the same bits as scikit-learn's with one job."""
-        n_trees = len(self.root)
-        rows = max(1, BLOCK // n_trees)
+        n_estimators = len(self.root)
+        rows = max(1, BLOCK // n_estimators)
         total = np.zeros(len(x))
         for start in range(0, len(x), rows):
             part = x[start : start + rows]
-            row = np.tile(np.arange(len(part)), n_trees)
+            row = np.tile(np.arange(len(part)), n_estimators)
             leaf = self._leaves(part, row, np.repeat(self.root, len(part)))
             # in the order of the trees: the sum of a row must not depend on how many rows there are
-            for one in self.value[leaf].reshape(n_trees, len(part)):
+            for one in self.value[leaf].reshape(n_estimators, len(part)):
                 total[start : start + rows] += one
-        return total / n_trees
+        return total / n_estimators
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
         """What one tree, drawn for each row, predicts."""
@@ -198,14 +198,14 @@ class TreesRegressor(BaseEstimator):  # type: ignore[misc]
     which of several jobs is done first.
     """
 
-    def __init__(self, n_trees: int, seed: int, n_jobs: int | None) -> None:
-        self.n_trees = n_trees
+    def __init__(self, n_estimators: int, seed: int, n_jobs: int | None) -> None:
+        self.n_estimators = n_estimators
         self.seed = seed
         self.n_jobs = n_jobs
 
     def fit(self, X: Floats, y: Floats) -> Self:
         """Grow the trees."""
-        forest = ExtraTreesRegressor(self.n_trees, random_state=self.seed, n_jobs=self.n_jobs)
+        forest = ExtraTreesRegressor(self.n_estimators, random_state=self.seed, n_jobs=self.n_jobs)
         self.trees_ = Trees.of(forest.fit(X, y))
         return self
 

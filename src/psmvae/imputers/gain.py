@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from psmvae.imputers import checks
+from psmvae.imputers.base import Bools
 from psmvae.imputers.deep import DeepImputer
-from psmvae.models.settings import GAINSettings
-from psmvae.nn.settings import Network
-from psmvae.training.settings import Training
+from psmvae.imputers.docstrings import complete
+from psmvae.imputers.resolve import gain_config
+from psmvae.models.config import GAINConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,32 +25,33 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 8192
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class GAINImputer(DeepImputer):
-    """Fill in missing values with GAIN, generative adversarial imputation (Yoon et al. 2018).
+    """Impute missing values with GAIN, generative adversarial imputation (Yoon et al. 2018).
 
-    A generator fills in all cells at once; a discriminator, given a hint about the mask, says cell
-    by cell what was filled in. Assumes that cells are missing completely at random. Differs from
-    its authors' code: all rows are standardised rather than scaled to [0, 1], so generated numbers
-    are not held inside the observed range; the losses are over the cells without a hint, as in
-    their paper; both networks step together. ``transform`` of new rows never trains.
+    A generator fills in all cells at once. A discriminator, which gets a hint about the mask,
+    classifies each cell as observed or generated. Cells are assumed to be missing completely at
+    random. The implementation differs from the authors' code: columns are standardised instead of
+    scaled to [0, 1], so generated numbers may leave the observed range; the losses are over the
+    cells without a hint, as in their paper; both networks take each step together. ``transform``
+    does not train.
 
     Parameters
     ----------
     hint_rate : float, default=0.9
-        Probability that the discriminator is told the truth about a cell; about one cell of each
-        row it is never told. 1 is the definition in GAIN's paper.
+        Probability that the hint reveals the mask of a cell. One cell of each row is never
+        revealed. 1 is the definition in GAIN's paper.
     alpha : float, default=100
         Weight of the squared error of the observed cells.
     network : Network, "auto" or "columns", default="auto"
-        Of both. "columns" is two hidden layers as wide as the table, as its authors have.
-    **parameters
-        Those of `DeepImputer`.
+        Architecture of both networks. "auto" sizes it to the table. "columns" is two hidden layers
+        as wide as the table, as its authors use.
 
     Notes
     -----
-    `sample` gives the generator other noise. This hardly moves what it fills in: GAIN's draws are
-    no measure of uncertainty.
+    `sample` varies the generator's input noise, which hardly changes its output: draws of GAIN do
+    not measure uncertainty.
 
     Examples
     --------
@@ -69,7 +71,17 @@ class GAINImputer(DeepImputer):
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """An imputer with the paper's hyperparameters, some of them overridden.
+        """Return an imputer with the hyperparameters of the paper.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        GAINImputer
+            An imputer that is not fitted yet.
 
         Examples
         --------
@@ -96,25 +108,18 @@ class GAINImputer(DeepImputer):
             return
         super()._check_network()
 
-    def _settings(self, n_rows: int, n_columns: int) -> GAINSettings:
-        if isinstance(self.network, str) and self.network == "columns":
-            network = Network(width=n_columns, depth=2, residual=False, linear=False)
-        else:
-            network = self._network(n_rows, n_columns)
-        return GAINSettings(int(self.n_members), network, float(self.hint_rate), float(self.alpha))
+    def _resolve(self, m: Bools) -> GAINConfig:
+        return gain_config(self, *m.shape)
 
-    def _make(
-        self, layout: Layout, settings: GAINSettings, missing_rate: Tensor, noise: Noise
-    ) -> GAIN:
+    def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> GAIN:
         from psmvae.models.gain import GAIN
 
         del missing_rate
-        return GAIN(layout, settings, noise)
+        return GAIN(layout, self.config_, noise)
 
-    def _recipe(self, training: Training) -> Recipe:
+    def _recipe(self) -> Recipe:
         from psmvae.training.gan_recipe import AdversarialRecipe
 
-        del training
         return AdversarialRecipe(self.model_)
 
     def _expected(self, x: Tensor, m: Tensor) -> Tensor:
@@ -130,7 +135,7 @@ class GAINImputer(DeepImputer):
         from psmvae.nn.noise import Noise
 
         noise, model = Noise(seed, x.device), self.model_
-        n_members = model.settings.n_members
+        n_members = model.config.n_members
         parts = []
         for batch in self._chunks(x, m):
             shape = (*batch.x.shape[:-1], model.inputs.n_features)
@@ -145,7 +150,7 @@ class GAINImputer(DeepImputer):
     def _chunks(self, x: Tensor, m: Tensor) -> Iterator[Batch]:
         from psmvae.models.batch import Batch
 
-        n_members = self.model_.settings.n_members
+        n_members = self.config_.n_members
         for start in range(0, x.shape[0], ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
             yield Batch.of(x[rows].expand(n_members, -1, -1), m[rows].expand(n_members, -1, -1))

@@ -20,6 +20,8 @@ from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImpute
 from psmvae.imputers.gain import GAINImputer
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.psmvae import PSMVAEImputer
+from psmvae.imputers.options import Advanced
+from psmvae.models.config import GAINConfig, LatentConfig
 from psmvae.nn.settings import JointMask, LatentMask, Network, NoMask, SelfMask
 from psmvae.table.paths import atomic_path
 from psmvae.table.schema import Schema
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 9
+FORMAT_VERSION = 10
 IMPUTERS: dict[str, type[Imputer]] = {
     cls.__name__: cls
     for cls in (
@@ -47,7 +49,19 @@ IMPUTERS: dict[str, type[Imputer]] = {
     )
 }
 # Settings that are objects, by the name they have in a file.
-PARTS = {cls.__name__: cls for cls in (SelfMask, JointMask, LatentMask, NoMask, Network)}
+PARTS: dict[str, type[Any]] = {
+    cls.__name__: cls
+    for cls in (
+        SelfMask,
+        JointMask,
+        LatentMask,
+        NoMask,
+        Network,
+        Advanced,
+        LatentConfig,
+        GAINConfig,
+    )
+}
 
 
 def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
@@ -71,7 +85,7 @@ def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
         "n_rows": imputer.n_rows_,
         "feature_names": list(getattr(imputer, "feature_names_in_", [])),
         "ignored_columns": list(getattr(imputer, "ignored_columns_", [])),
-        "plain": plain,
+        "plain": {name: _to_json(name, value) for name, value in plain.items()},
         "facts": facts,
     }
     metadata = {
@@ -221,19 +235,27 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Impute
     imputer.n_rows_ = checks.whole_number("n_rows", document["n_rows"], low=1)
     imputer.missing_rate_ = state.pop("missing_rate").numpy()
     checks.shape("missing_rate", imputer.missing_rate_, (len(imputer.schema_.modelled),))
-    imputer._set_state(state, document["plain"])
+    plain = {name: _from_json(value) for name, value in document["plain"].items()}
+    imputer._set_state(state, plain)
     return imputer
 
 
 def _to_json(name: str, value: Any) -> Any:
     if type(value) in PARTS.values():
-        return {"part": type(value).__name__, **dataclasses.asdict(value)}
+        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {"part": type(value).__name__} | {
+            name: _to_json(name, inner) for name, inner in fields.items()
+        }
     if isinstance(value, np.generic):
         return value.item()
     if value is None or isinstance(value, str | int | float | bool):
         return value
+    if isinstance(value, tuple | list):
+        return list(value)
     if name == "kinds":
         return {"part": "kinds", "kinds": dict(value)}
+    if isinstance(value, dict):
+        return value
     raise TypeError(
         f"An imputer with {name}={value!r} cannot be saved: a model file holds data, not code. "
         f"Of objects, only {sorted(PARTS)} can be written."
@@ -243,5 +265,10 @@ def _to_json(name: str, value: Any) -> Any:
 def _from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    part = value.pop("part")
-    return value["kinds"] if part == "kinds" else PARTS[part](**value)
+    fields = dict(value)
+    part = fields.pop("part", None)
+    if part is None:
+        return value
+    if part == "kinds":
+        return fields["kinds"]
+    return PARTS[part](**{name: _from_json(inner) for name, inner in fields.items()})

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from psmvae.training.settings import Progress
+from psmvae.training.progress import Progress
 
 Callback = Callable[[Progress], None]
 

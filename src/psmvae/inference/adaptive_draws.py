@@ -47,7 +47,7 @@ class AdaptiveSampler:
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The expected statistics of rows and their effective sample size."""
-        model, n_sets = self.model, self.model.settings.n_sets
+        model, n_sets = self.model, self.model.config.n_sets
         n_rows, encoded = batch.x.shape[1], self.model.encode(batch)
         running = Running(1, n_rows * n_sets, model.inputs.n_statistics, like=batch.x)
         wanting = torch.arange(n_rows * n_sets, device=batch.x.device)

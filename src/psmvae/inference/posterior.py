@@ -72,8 +72,8 @@ class Posterior:
         """The expected statistics and the effective sample size of each row behind them."""
         if not bool(self._weight_power.any()) and not self.model.p_m.depends_on_x:
             return self._impute_by_q(x, m)
-        settings = self.model.settings
-        one_of_many = settings.n_members == 1 and settings.n_sets > 1
+        config = self.model.config
+        one_of_many = config.n_members == 1 and config.n_sets > 1
         if self.enough is not None and one_of_many and self.model.knows_pairs:
             return self._impute_by_pairs(x, m, self.enough)
         found = [
@@ -93,8 +93,8 @@ class Posterior:
             found = [self.model.predict(batch).mean(0) for batch in self._chunks(x, m, 1)]
             return torch.cat(found), x.new_full((x.shape[0],), float(self.n_draws))
         if use_posterior_mean:
-            settings = self.model.settings
-            blocks = [x.new_zeros(settings.n_members, 1, 1, 1, settings.n_latent)]
+            config = self.model.config
+            blocks = [x.new_zeros(config.n_members, 1, 1, 1, config.n_latent)]
             n_draws, counted = 1, self.n_draws
         elif self.n_draws == 1:
             found = [
@@ -113,7 +113,7 @@ class Posterior:
 
     def _impute_by_pairs(self, x: Tensor, m: Tensor, enough: float) -> tuple[Tensor, Tensor]:
         """`impute` where sets that a row is surely not in can be left out."""
-        model, n_sets = self.model, self.model.settings.n_sets
+        model, n_sets = self.model, self.model.config.n_sets
         proposal, noise = self._proposal_scale(model.weight_power), Noise(self.seed, x.device)
         blocks = [
             paired_noise(model, size, noise, n_sets)[0, 0].transpose(0, 1) * proposal
@@ -161,14 +161,14 @@ class Posterior:
 
         For a ``point`` estimate, weights are as far trusted as predicts best; otherwise fully.
         """
-        model, settings = self.model, self.model.settings
+        model, config = self.model, self.model.config
         trust = self._weight_power if point else torch.ones_like(model.weight_power)
         proposal = self._proposal_scale(trust)
         wide = proposal[:, None, None, None, None]
         noise, other = Noise(self.seed, x.device), Noise(self.seed + 1, x.device)
         blocks = []
         for size in self._block_sizes():
-            shape = (settings.n_members, 1, size, 1)
+            shape = (config.n_members, 1, size, 1)
             uniform = other.uniform(*shape, x.shape[-1]) if model.joint else None
             blocks.append((paired_noise(model, size, noise) * wide, uniform))
         for batch in self._chunks(x, m, min(BLOCK, self.n_draws)):
@@ -196,7 +196,7 @@ class Posterior:
 
         One draw that all rows shared would have all of them err in the same direction.
         """
-        drawn: Tensor = torch.special.ndtri(self._told(batch, self.model.settings.n_latent, 0))
+        drawn: Tensor = torch.special.ndtri(self._told(batch, self.model.config.n_latent, 0))
         return drawn.to(batch.x.dtype)
 
     def _one_draw_of_x(self, batch: Batch) -> Tensor:
@@ -205,8 +205,8 @@ class Posterior:
         return told.to(batch.x.dtype).clamp(TINY, 1 - TINY)
 
     def _told(self, batch: Batch, n: int, stream: int) -> Tensor:
-        settings, noise = self.model.settings, Noise(self.seed + stream, batch.x.device)
-        keys = noise.keys(settings.n_members, 1, 1, settings.n_sets, n)
+        config, noise = self.model.config, Noise(self.seed + stream, batch.x.device)
+        keys = noise.keys(config.n_members, 1, 1, config.n_sets, n)
         return told_by_row(torch.cat([batch.x * batch.m, batch.m], -1), keys, noise)
 
     @property
@@ -235,7 +235,7 @@ class Posterior:
         its likelihood. Draws are dealt out to the members in turn.
         """
         noise = Noise(self.seed, x.device)
-        per_member = -(-n // self.model.settings.n_members)
+        per_member = -(-n // self.model.config.n_members)
         parts = []
         for batch in self._chunks(x, m, self.n_draws):
             drawn = draw(self.model, batch, per_member, self.n_draws, noise)
@@ -245,7 +245,7 @@ class Posterior:
 
     def _chunks(self, x: Tensor, m: Tensor, n_draws: int, times: int = 1) -> Iterator[Batch]:
         """Batches of as many rows as fit the memory with so many draws, or of ``times`` as many."""
-        n_members = self.model.settings.n_members
+        n_members = self.model.config.n_members
         size = times * self.rows_at_once(n_draws)
         for start in range(0, x.shape[0], size):
             rows = slice(start, start + size)
@@ -259,8 +259,8 @@ class Posterior:
 
     def _floats_per_row(self, n_draws: int) -> int:
         """A count of what one row holds at once, from the layers' sizes."""
-        settings, columns = self.model.settings, self.model.inputs
-        hidden = 4 * settings.network.width
+        config, columns = self.model.config, self.model.inputs
+        hidden = 4 * config.network.width
         cells = 6 * sum(self.model.p_x.n_outputs) + 4 * columns.n_columns
         if self.model.p_m.depends_on_x:
             # quadrature nodes of every cell, what is told of them and the mask model's scores
@@ -268,12 +268,12 @@ class Posterior:
                 8 * block.n_columns * block.n_nodes * max(block.n_features, block.n_statistics)
                 for block in columns.blocks
             )
-        grid = n_draws * settings.n_sets * (hidden + cells + 4 * settings.n_latent)
-        once = 4 * settings.n_latent**2
-        if self.model.regression is not None and settings.regression is not None:
+        grid = n_draws * config.n_sets * (hidden + cells + 4 * config.n_latent)
+        once = 4 * config.n_latent**2
+        if self.model.regression is not None and config.regression is not None:
             once += 4 * self.model.regression.places.n_features
-            once += 4 * settings.n_sets * settings.regression.width
-        return settings.n_members * (grid + once)
+            once += 4 * config.n_sets * config.regression.width
+        return config.n_members * (grid + once)
 
 
 def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
@@ -284,7 +284,7 @@ def expected_by_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     """
     code = model.encode(batch)
     q_r = code.log_q_r.exp()
-    if model.settings.n_members > 1:
+    if model.config.n_members > 1:
         p_x = model.heads(code.q_z.at(epsilon), shift=code.shift)[1]
         return (q_r.unsqueeze(-1) * p_x.expected().mean(2)).sum(2)
     q_r = torch.where(q_r >= MIN_SHARE, q_r, 0.0)
@@ -307,8 +307,8 @@ def paired_noise(model: GMVAE, n_draws: int, noise: Noise, n_sets: int = 1) -> T
 
     In pairs ±ε: what is linear in z is then averaged without error.
     """
-    settings = model.settings
-    half = noise.normal(settings.n_members, 1, -(-n_draws // 2), n_sets, settings.n_latent)
+    config = model.config
+    half = noise.normal(config.n_members, 1, -(-n_draws // 2), n_sets, config.n_latent)
     return torch.cat([half, -half], 2)[:, :, :n_draws]
 
 
@@ -322,9 +322,9 @@ def draw(
     be learned from.
     """
     n_members, n_rows, n_columns = batch.x.shape
-    n_sets = model.settings.n_sets
+    n_sets = model.config.n_sets
     shape = (n_members, n_rows, n_draws, n_sets)
-    epsilon = noise.normal(*shape, model.settings.n_latent)
+    epsilon = noise.normal(*shape, model.config.n_latent)
     epsilon = epsilon * model.proposal_scale[:, None, None, None, None]
     uniform = noise.uniform(*shape, n_columns) if model.joint else None
     densities = model.log_densities(batch, epsilon, uniform=uniform)

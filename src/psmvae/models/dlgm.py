@@ -6,8 +6,8 @@ from torch import Tensor
 
 from psmvae.kinds import Column
 from psmvae.models.batch import Batch
+from psmvae.models.config import LatentConfig
 from psmvae.models.gmvae import GMVAE
-from psmvae.models.settings import Settings
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
@@ -23,12 +23,12 @@ class DLGM(GMVAE):
     """
 
     def __init__(
-        self, layout: Layout, settings: Settings, missing_rate: Tensor, noise: Noise
+        self, layout: Layout, config: LatentConfig, missing_rate: Tensor, noise: Noise
     ) -> None:
         reals = [Column(f"w{j}", "real", "Float64", 1) for j in range(len(layout.columns))]
         layout_w = Layout.of(reals)
-        super().__init__(layout, settings, missing_rate, noise, second=layout_w)
-        self.q_w = QXMis(self.sizes, self.n_in, layout_w, settings.network.light(), noise)
+        super().__init__(layout, config, missing_rate, noise, second=layout_w)
+        self.q_w = QXMis(self.sizes, self.n_in, layout_w, config.network.light(), noise)
 
     def auxiliary(
         self,

@@ -8,7 +8,7 @@ from torch.func import functional_call
 from torch.nn.functional import logsigmoid
 
 from psmvae.models.batch import Batch
-from psmvae.models.settings import GAINSettings
+from psmvae.models.config import GAINConfig
 from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
@@ -24,7 +24,7 @@ class GAIN(nn.Module):
     ----------
     layout : Layout
         The columns in the model's order.
-    settings : GAINSettings
+    config : GAINConfig
         Sizes and weights.
     noise : Noise
         Where first weights come from.
@@ -32,21 +32,21 @@ class GAIN(nn.Module):
 
     statistic_column: Tensor
 
-    def __init__(self, layout: Layout, settings: GAINSettings, noise: Noise) -> None:
+    def __init__(self, layout: Layout, config: GAINConfig, noise: Noise) -> None:
         super().__init__()
-        self.settings = settings
+        self.config = config
         # the distributions' means are what the generator says of x; their scales play no part
-        self.inputs = Columns(layout, settings.n_members, 1.0)
-        columns, network = self.inputs, settings.network
+        self.inputs = Columns(layout, config.n_members, 1.0)
+        columns, network = self.inputs, config.network
         self.generator = MLP(
-            settings.n_members,
+            config.n_members,
             columns.n_features + columns.n_columns,
             columns.n_outputs,
             network=network,
             noise=noise,
         )
         self.discriminator = MLP(
-            settings.n_members,
+            config.n_members,
             columns.n_statistics + columns.n_columns,
             columns.n_columns,
             network=network,
@@ -83,7 +83,7 @@ class GAIN(nn.Module):
         """
         n_columns = m.shape[-1]
         untold = (noise.uniform(*m.shape[:-1], 1) * n_columns).long().clamp(max=n_columns - 1)
-        b = noise.keep(m.shape, self.settings.hint_rate).to(m.dtype).scatter(-1, untold, 0.0)
+        b = noise.keep(m.shape, self.config.hint_rate).to(m.dtype).scatter(-1, untold, 0.0)
         return b * m + 0.5 * (1 - b), b
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
@@ -104,4 +104,4 @@ class GAIN(nn.Module):
         d_loss = -(untold * (m * logsigmoid(judged) + (1 - m) * logsigmoid(-judged))).sum(-1)
         g_loss = -(untold * (1 - m) * logsigmoid(fooled)).sum(-1)
         error = (batch.m * columns.error(made, batch.x)).sum(-1) / batch.m.sum(-1).clamp(min=1)
-        return d_loss + g_loss + self.settings.alpha * error
+        return d_loss + g_loss + self.config.alpha * error

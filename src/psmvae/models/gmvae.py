@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from psmvae.models.batch import Batch, Encoding, LogDensities
-from psmvae.models.settings import Settings
+from psmvae.models.config import LatentConfig
 from psmvae.nn.columns import Cells, Columns, Layout, Logistics, LogTilt
 from psmvae.nn.factors import PR, PX, PZ, QR, QZ, GaussianZ, Sizes
 from psmvae.nn.latent_classes import ClassPosterior
@@ -27,7 +27,7 @@ class GMVAE(nn.Module):
     ----------
     layout : Layout
         The columns in the model's order.
-    settings : Settings
+    config : LatentConfig
         Sizes and parts.
     missing_rate : Tensor
         Share of missing cells of each column, in the model's order.
@@ -51,47 +51,45 @@ class GMVAE(nn.Module):
     def __init__(
         self,
         layout: Layout,
-        settings: Settings,
+        config: LatentConfig,
         missing_rate: Tensor,
         noise: Noise,
         *,
         second: Layout | None = None,
     ) -> None:
         super().__init__()
-        self.settings = settings
-        network = settings.network
-        self.inputs = Columns(layout, settings.n_members, 1.0)
+        self.config = config
+        network = config.network
+        self.inputs = Columns(layout, config.n_members, 1.0)
         n_features, n_columns = self.inputs.n_features, self.inputs.n_columns
-        sizes = Sizes(settings.n_members, settings.n_sets, settings.n_latent, n_features, n_columns)
+        sizes = Sizes(config.n_members, config.n_sets, config.n_latent, n_features, n_columns)
         names = tuple(layout.columns[position].name for position in layout.order)
         shape = MaskShape(
-            settings.n_members,
-            settings.n_sets,
-            settings.n_latent,
+            config.n_members,
+            config.n_sets,
+            config.n_latent,
             self.inputs,
             names,
             missing_rate,
             network.light(),
         )
-        self.p_m: MaskModule = settings.mask.build(shape, noise)
-        self.sees_mask = (
-            self.p_m.as_input if settings.sees_mask is None else bool(settings.sees_mask)
-        )
+        self.p_m: MaskModule = config.mask_model.build(shape, noise)
+        self.sees_mask = self.p_m.as_input if config.mask_input is None else bool(config.mask_input)
         self.sizes = sizes
         self.n_in = n_features + (n_columns if self.sees_mask else 0)
-        linear = LinearPosterior(settings.n_members, n_features, settings.n_latent)
-        starts = network.linear and self.sees_mask and settings.n_sets > 1
-        classes = ClassPosterior(settings.n_members, settings.n_sets, n_columns)
+        linear = LinearPosterior(config.n_members, n_features, config.n_latent)
+        starts = network.linear and self.sees_mask and config.n_sets > 1
+        classes = ClassPosterior(config.n_members, config.n_sets, n_columns)
         self.q_r = QR(sizes, self.n_in, network, noise, classes if starts else None)
         self.q_z = QZ(sizes, self.n_in, network, noise, linear if network.linear else None)
         self.p_r = PR(sizes)
         # wide apart at first, sets would split the rows for good: the paper's model on its table of
         # letters then errs by a tenth more
         self.p_z = PZ(sizes, noise, spread=0.1 if network.linear else 0.2)
-        self.p_x = PX(sizes, layout, network, noise, settings.scale, second=second)
+        self.p_x = PX(sizes, layout, network, noise, config.scale, second=second)
         self.regression: Regression | None = None
-        if settings.regression is not None:
-            self.regression = Regression(sizes, self.inputs, settings.regression, noise)
+        if config.regression is not None:
+            self.regression = Regression(sizes, self.inputs, config.regression, noise)
         self.register_buffer("observed_rate", 1 - missing_rate)
         # of axes (member, row, draw, set)
         weight = (1 / (1 - missing_rate).mean().clamp(min=1e-3)).view(1, 1, 1, 1)
@@ -100,12 +98,12 @@ class GMVAE(nn.Module):
         # likelihood says, how much wider than q(z | ·) the proposal of importance draws is, the
         # power their weights are raised to for point estimates, and whether (1) or not (0) the
         # middle of q(z | ·) does as well as draws for these
-        self.register_buffer("draw_scale", torch.ones(settings.n_members, n_columns))
-        self.register_buffer("proposal_scale", torch.ones(settings.n_members))
-        self.register_buffer("weight_power", torch.ones(settings.n_members))
-        self.register_buffer("use_posterior_mean", torch.zeros(settings.n_members))
+        self.register_buffer("draw_scale", torch.ones(config.n_members, n_columns))
+        self.register_buffer("proposal_scale", torch.ones(config.n_members))
+        self.register_buffer("weight_power", torch.ones(config.n_members))
+        self.register_buffer("use_posterior_mean", torch.zeros(config.n_members))
         # how far the regression is believed about a column, from 0 to 1, where there is one
-        self.register_buffer("regression_weight", torch.ones(settings.n_members, n_columns))
+        self.register_buffer("regression_weight", torch.ones(config.n_members, n_columns))
 
     @property
     def joint(self) -> bool:
@@ -115,18 +113,18 @@ class GMVAE(nn.Module):
     @property
     def draws_x(self) -> bool:
         """Whether training draws missing values for the mask model, rather than integrating."""
-        integrate = getattr(self.settings.mask, "integrate", "quadrature")
+        integrate = getattr(self.config.mask_model, "integrate", "quadrature")
         return bool(self.p_m.depends_on_x) and (self.joint or integrate == "draw")
 
     @property
     def tilts(self) -> bool:
         """Whether imputations use what the mask model says of a value that went missing."""
-        return bool(self.p_m.depends_on_x) and getattr(self.settings.mask, "tilt", True)
+        return bool(self.p_m.depends_on_x) and getattr(self.config.mask_model, "tilt", True)
 
     @property
     def from_second(self) -> bool:
         """Whether missing cells are imputed from the head of x_mis, rather than that of x_obs."""
-        asked = getattr(self.settings, "impute_from", "x_obs") == "x_mis"
+        asked = getattr(self.config, "impute_from", "x_obs") == "x_mis"
         return asked or bool(self.p_m.depends_on_x)
 
     def heads(

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from psmvae.models.batch import Batch
+from psmvae.models.config import LatentConfig
 from psmvae.models.gmvae import GMVAE
-from psmvae.models.settings import PSMVAESettings
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
@@ -16,23 +16,23 @@ from psmvae.nn.noise import Noise
 class PSMVAE(GMVAE):
     """p(r) p(z|r) p(x_obs|z,r) p(x_mis|z,r) p(m|·) with q(r|·) q(z|r,·) q(x_mis|z,r,·)."""
 
-    settings: PSMVAESettings
+    config: LatentConfig
     per_table = ("weight_observed", "pi")
     # π' of each column: how likely an observed x_j says nothing about x_mis,j
     pi: Tensor
 
     def __init__(
-        self, layout: Layout, settings: PSMVAESettings, missing_rate: Tensor, noise: Noise
+        self, layout: Layout, config: LatentConfig, missing_rate: Tensor, noise: Noise
     ) -> None:
-        super().__init__(layout, settings, missing_rate, noise, second=layout)
+        super().__init__(layout, config, missing_rate, noise, second=layout)
         # of axes (member, row, draw, set, column)
         self.register_buffer("pi", self._pi().view(1, 1, 1, 1, -1), persistent=False)
-        self.q_x_mis = QXMis(self.sizes, self.n_in, layout, settings.network.light(), noise)
+        self.q_x_mis = QXMis(self.sizes, self.n_in, layout, config.network.light(), noise)
 
     def _pi(self) -> Tensor:
-        if self.settings.pi == "rate":
+        if self.config.pi == "rate":
             return self.observed_rate / (1 + self.observed_rate)
-        return torch.full_like(self.observed_rate, float(self.settings.pi))
+        return torch.full_like(self.observed_rate, float(self.config.pi))
 
     def x_mis(self, p_x_obs: Cells, second: Cells | None) -> Cells:
         """The second head."""

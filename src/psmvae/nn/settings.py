@@ -221,15 +221,19 @@ class JointMask:
         return JointMaskModule(self, shape, noise)
 
 
+# Mask models by name, the same names for every imputer.
 MASK_MODELS: dict[str, MaskModel] = {
+    "none": NoMask(),
     "latent": LatentMask(),
     "self": SelfMask(),
-    "none": NoMask(),
+    "logistic": SelfMask(ceiling=False, integrate="draw", train_jointly=True),
+    "linear": JointMask(),
+    "network": JointMask(hidden=32),
 }
 
 
 def mask_model(setting: object) -> MaskModel:
-    """The mask model a user's setting stands for."""
+    """Return the mask model of a name, or the setting if it is a mask model itself."""
     if isinstance(setting, str) and setting in MASK_MODELS:
         return MASK_MODELS[setting]
     if not isinstance(setting, str) and isinstance(setting, MaskModel):

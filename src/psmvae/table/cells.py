@@ -1,19 +1,19 @@
-"""One column of any table as NumPy: what it holds, where it is missing, and new values for it."""
+"""One column of a table as NumPy arrays: its values and where they are missing."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Decimal
+from functools import cached_property
 from itertools import compress
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from psmvae.table.errors import UnsupportedColumnError
-from psmvae.table.words import either, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,17 +23,20 @@ if TYPE_CHECKING:
     from psmvae.kinds import Level
 
 Family = Literal["number", "bool", "string", "nothing"]
-Storage = Literal["integer", "float", "boolean", "string", "decimal", "category", "object", "null"]
+"""What the observed cells of a column are; "nothing" where no cell is observed."""
 
-# Beyond this every float64 is a whole number, and not every whole number is a float64.
+Storage = Literal["integer", "float", "boolean", "string", "decimal", "category", "object", "null"]
+"""What a data type can hold, whatever library it is from."""
+
 MAX_WHOLE = 2.0**53
+"""Above this float64 holds whole numbers only, and not all of them."""
+
 _TEMPORAL = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
-_PLAIN = "numbers, strings or bools,"
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one column.
+    """The cells of one column. What is derived from them is computed once.
 
     Parameters
     ----------
@@ -42,18 +45,18 @@ class Cells:
     dtype : str
         Its data type as narwhals prints it; for a column of Python objects, that of its content.
     storage : str
-        What the data type can hold.
+        What the data type can hold, see `Storage`.
     family : str
-        What the observed cells are; "nothing" when none is observed.
+        What the observed cells are, see `Family`.
     raw : ndarray
-        All cells in a NumPy type that holds them exactly; anything where missing, but NaN where
-        the type is a float.
+        All cells in a NumPy type that holds them exactly. It may be the table's own memory and
+        must not be written to. Missing cells are NaN in a float array, and arbitrary in others.
     missing : ndarray of bool
-        Where a cell is missing: null, None, NA or NaN.
+        True where a cell is missing: null, None, NA or NaN.
     order : tuple, optional
         The categories of a categorical data type, in its own order.
     ordered : bool
-        Whether the data type says that this order means something.
+        Whether the data type declares the categories as ordered.
     """
 
     name: str
@@ -65,28 +68,55 @@ class Cells:
     order: tuple[Level, ...] | None = None
     ordered: bool = False
 
+    @cached_property
+    def missing_rows(self) -> NDArray[np.intp]:
+        """Positions of the missing cells."""
+        return np.flatnonzero(self.missing)
+
+    @cached_property
+    def observed_rows(self) -> NDArray[np.intp]:
+        """Positions of the observed cells."""
+        return np.flatnonzero(~self.missing)
+
     @property
     def n_observed(self) -> int:
-        """How many cells are observed."""
-        return self.missing.size - int(np.count_nonzero(self.missing))
+        """Number of observed cells."""
+        return self.missing.size - self.missing_rows.size
 
     def observed(self) -> NDArray[Any]:
         """Return the observed cells, in their own type."""
-        return self.raw[~self.missing] if self.missing.any() else self.raw
+        return self.raw[self.observed_rows] if self.missing_rows.size else self.raw
 
     def values(self) -> NDArray[np.float64]:
-        """Numbers (or bools) as float64, NaN where missing. Not to be written to."""
-        values = self.raw.astype(np.float64, copy=False)
-        if self.raw.dtype.kind != "f":
-            values[self.missing] = np.nan
-        return values
+        """Return numbers (or bools) as a read-only array of float64, NaN where missing."""
+        return self._values
 
     def levels(self) -> tuple[Level, ...]:
         """Return the distinct observed values, in the data type's order or else sorted."""
+        return self._levels
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Numbers of cells of the distinct strings; empty if the column does not hold strings."""
+        return Counter(self.observed().tolist() if self.family == "string" else ())
+
+    @cached_property
+    def _values(self) -> NDArray[np.float64]:
+        values = self.raw.astype(np.float64, copy=False)
+        if self.raw.dtype.kind != "f":
+            values[self.missing_rows] = np.nan
+        values = values.view()
+        values.flags.writeable = False
+        return values
+
+    @cached_property
+    def _levels(self) -> tuple[Level, ...]:
         if self.family == "bool":
-            # a bool can be both, also where only one was seen
+            # both, also where only one was observed
             return (False, True)
-        if self.family == "string" or self.raw.dtype == object:
+        if self.family == "string":
+            seen = set(self.counts)
+        elif self.raw.dtype == object:
             seen = set(self.observed().tolist())
         else:
             # adding zero makes one level of 0.0 and -0.0
@@ -96,45 +126,30 @@ class Cells:
         return tuple(sorted(seen))
 
     def codes(self, levels: Sequence[Level]) -> NDArray[np.float64]:
-        """Positions in `levels`: NaN where missing, -1 where the level is not among them."""
+        """Return positions in `levels`: NaN where missing, -1 where the level is unknown."""
         # a dict finds 1, 1.0 and True alike, and integers beyond 2**53 exactly
         position = {level: code for code, level in enumerate(levels)}
         codes = np.full(self.missing.size, np.nan)
         observed = self.observed()
         if observed.dtype == object:
-            found = [position.get(value, -1) for value in observed.tolist()]
-            codes[~self.missing] = found
+            codes[self.observed_rows] = [position.get(value, -1) for value in observed.tolist()]
         else:
             distinct, inverse = np.unique(observed, return_inverse=True)
             found = [position.get(value, -1) for value in distinct.tolist()]
-            codes[~self.missing] = np.asarray(found, dtype=np.float64)[inverse.reshape(-1)]
+            codes[self.observed_rows] = np.asarray(found, dtype=np.float64)[inverse.reshape(-1)]
         return codes
 
 
-class New(NamedTuple):
-    """New values for the missing cells of a column: float, int, bool, or object holding str.
-
-    With `widen` a column of integers becomes one of floats, so that values keep their fractions.
-    """
-
-    cells: Cells
-    values: NDArray[Any]
-    widen: bool = False
-
-
-def unsupported(name: str, what: str, *, temporal: bool = False) -> UnsupportedColumnError:
+def unsupported_dtype(name: str, dtype: str, *, temporal: bool = False) -> UnsupportedColumnError:
     """Return the error for a column of a data type that no kind can model."""
-    advice = _advice(name, "numbers (say, days since a date)" if temporal else _PLAIN)
-    return UnsupportedColumnError(f"column {name!r} is of type {what}, which has no kind: {advice}")
-
-
-def _advice(name: str, into: str) -> str:
-    aside = either("drop it", f"set it aside by {option('--ignore', [name])}")
-    return f"turn it into {into} or {aside}"
+    content = f"is of type {dtype}, which has no kind"
+    if temporal:
+        return UnsupportedColumnError(name, content, "numbers (say, days since a date)")
+    return UnsupportedColumnError(name, content)
 
 
 def empty_cells(name: str, n_rows: int, dtype: str, storage: Storage) -> Cells:
-    """Cells of a column with nothing in it."""
+    """Return the cells of a column without an observed one."""
     raw = np.full(n_rows, np.nan)
     return Cells(name, dtype, storage, "nothing", raw, np.ones(n_rows, dtype=bool))
 
@@ -146,7 +161,7 @@ def number_cells(
     raw: NDArray[Any],
     missing: NDArray[np.bool_] | None = None,
 ) -> Cells:
-    """Cells of a column of numbers or bools; the NaN of a float are missing."""
+    """Return the cells of a column of numbers or bools; NaN is missing."""
     if raw.dtype.kind == "f":
         missing = np.isnan(raw)
     elif missing is None:
@@ -165,7 +180,7 @@ def object_cells(
     storage: Storage = "object",
     order: tuple[Level, ...] | None = None,
 ) -> Cells:
-    """Cells of a column of Python objects, which must be of one family.
+    """Return the cells of a column of Python objects, which must be of one family.
 
     Raises
     ------
@@ -173,9 +188,10 @@ def object_cells(
         If the objects are neither strings, bools nor numbers, or a mixture of these.
     """
     objects = list(items)
-    doubtful = {kind for kind in set(map(type, objects)) if _may_be_missing(kind)}
-    gone = [type(item) in doubtful and _is_missing(item) for item in objects]
-    missing = np.array(gone, dtype=bool)
+    types_with_missing = {kind for kind in set(map(type, objects)) if _may_be_missing(kind)}
+    missing = np.array(
+        [type(item) in types_with_missing and _is_missing(item) for item in objects], dtype=bool
+    )
     observed = list(compress(objects, (~missing).tolist()))
     types = Counter(map(type, observed))
     contents = _content(name, types)
@@ -198,84 +214,8 @@ def object_cells(
     return Cells(name, dtype or content, storage, "number", raw, missing, order)
 
 
-def holds(cells: Cells, values: NDArray[Any]) -> bool:
-    """Whether the column's data type can take the new values."""
-    text = values.dtype == object
-    match cells.storage:
-        case "object":
-            return True
-        case "null":
-            return False
-        case "string":
-            return text
-        case "category":
-            return not cells.order or text == isinstance(cells.order[0], str)
-        case "boolean":
-            return values.dtype == bool or (not text and cells.family != "nothing")
-        case _:
-            return not text
-
-
-def as_numpy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers in another NumPy type: rounded where it is whole, held inside its limits.
-
-    Examples
-    --------
-    >>> as_numpy(np.array([-3.0, 2.6, 1e9]), np.dtype("uint8")).tolist()
-    [0, 3, 255]
-    """
-    if dtype.kind == "b":
-        return values.astype(np.float64) >= 0.5
-    if dtype.kind == "f":
-        most = float(np.finfo(dtype).max)
-        return np.clip(values.astype(np.float64), -most, most).astype(dtype)
-    limits = np.iinfo(dtype)
-    whole = values if values.dtype.kind in "iu" else np.rint(values.astype(np.float64))
-    # the largest int64 is no float64, so the two ends are set apart from what can be cast
-    above, below = whole >= limits.max, whole <= limits.min
-    cast = np.where(above | below, 0, whole).astype(dtype)
-    cast[above], cast[below] = limits.max, limits.min
-    return cast
-
-
-def as_objects(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return new values as Python objects of the type that `dtype` names."""
-    out = np.empty(values.size, dtype=object)
-    if values.dtype == object:
-        out[:] = values
-    elif dtype.startswith("Decimal"):
-        out[:] = [Decimal(repr(value)) for value in values.astype(np.float64).tolist()]
-    elif dtype.startswith(("Int", "UInt")):
-        # Python's integers have no limits
-        out[:] = [round(value) for value in values.tolist()]
-    elif dtype == "Boolean":
-        out[:] = as_numpy(values, np.dtype(bool)).tolist()
-    else:
-        out[:] = values.tolist()
-    return out
-
-
-def as_decimals(values: NDArray[Any], precision: int, scale: int) -> list[Decimal]:
-    """Numbers as decimals with `scale` digits after the point and `precision` in all."""
-    most = 10**precision - 1
-    # Python's default context would round at 28 digits
-    context = Context(prec=max(precision, 28))
-    decimals = []
-    for value in values.astype(np.float64).tolist():
-        units = round(context.scaleb(Decimal(repr(value)), scale))
-        decimals.append(context.scaleb(Decimal(min(max(units, -most), most)), -scale))
-    return decimals
-
-
-def fill_index(missing: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Where each cell of the filled column is, in the old column followed by the new values."""
-    index = np.arange(missing.size, dtype=np.int64)
-    index[missing] = missing.size + np.arange(np.count_nonzero(missing))
-    return index
-
-
 def _is_missing(item: Any) -> bool:
-    """Tell whether an object of a type that may mark a missing cell does."""
+    """Whether an object marks a missing cell; its type passed `_may_be_missing`."""
     if item is None:
         return True
     if isinstance(item, float | np.floating):
@@ -284,7 +224,7 @@ def _is_missing(item: Any) -> bool:
 
 
 def _may_be_missing(kind: type) -> bool:
-    # pandas' own marks, known by name so that pandas need not be there
+    # pandas' NA and NaT are compared by name, because pandas need not be installed
     return issubclass(kind, NoneType | float | np.floating | Decimal) or kind.__name__ in {
         "NAType",
         "NaTType",
@@ -292,7 +232,7 @@ def _may_be_missing(kind: type) -> bool:
 
 
 def _content(name: str, types: Counter[type]) -> set[str]:
-    """Return what a column of objects amounts to in narwhals; several types only of numbers."""
+    """Return the narwhals types of a column of objects; several only if all are numeric."""
     contents = set()
     for kind in types:
         if issubclass(kind, bool | np.bool_):
@@ -309,18 +249,19 @@ def _content(name: str, types: Counter[type]) -> set[str]:
             raise _odd_object(name, kind, types[kind])
     if len(contents) > 1 and contents & {"Boolean", "String"}:
         found = ", ".join(f"{kind.__name__} ({n} rows)" for kind, n in types.most_common())
-        message = f"column {name!r} mixes types: {found}; expected one of str, bool or numbers"
-        raise UnsupportedColumnError(message)
+        raise UnsupportedColumnError(name, f"mixes types: {found}", "one of str, bool or numbers")
     return contents
 
 
 def _odd_object(name: str, kind: type, n_rows: int) -> UnsupportedColumnError:
     if issubclass(kind, _TEMPORAL):
-        return unsupported(name, kind.__name__, temporal=True)
-    return UnsupportedColumnError(
-        f"column {name!r} holds {kind.__name__} ({n_rows} rows): a cell given in a table argument "
-        f"must be a string, a bool, a number or missing; {_advice(name, _PLAIN)}"
+        return unsupported_dtype(name, kind.__name__, temporal=True)
+    # scikit-learn's checks look for "argument must be a string.* number"
+    content = (
+        f"holds {kind.__name__} ({n_rows} rows): a cell given in a table argument must be a "
+        "string, a bool, a number or missing"
     )
+    return UnsupportedColumnError(name, content)
 
 
 def _numbers(

@@ -9,14 +9,16 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-from psmvae.table.cells import Cells, New, as_decimals, as_numpy, fill_index, holds
-from psmvae.table.frames import series_cells, storage_of
+from psmvae.table.casts import New, as_decimals, fill_index, filled_numpy, holds
+from psmvae.table.dtypes import series_cells, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from psmvae.table.cells import Cells
 
-class ArrowFrame:
+
+class ArrowSource:
     """A pyarrow Table."""
 
     has_names = True
@@ -26,18 +28,18 @@ class ArrowFrame:
         self.n_rows = table.num_rows
         self.names = tuple(table.column_names)
 
-    def cells(self, position: int) -> Cells:
+    def read(self, position: int) -> Cells:
         """Return the cells of one column."""
         return arrow_cells(self.names[position], self.table.column(position))
 
     def replace(self, new: Mapping[int, New]) -> pa.Table:
         """Return the table with the missing cells of some columns replaced."""
-        table = self.table
+        columns, fields = list(self.table.columns), list(self.table.schema)
         for position, change in new.items():
-            column = arrow_fill(table.column(position), change)
-            field = table.schema.field(position).with_type(column.type)
-            table = table.set_column(position, field, column)
-        return table
+            columns[position] = arrow_fill(columns[position], change)
+            fields[position] = fields[position].with_type(columns[position].type)
+        schema = pa.schema(fields, metadata=self.table.schema.metadata)
+        return pa.table(columns, schema=schema)
 
 
 def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
@@ -47,7 +49,7 @@ def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
     dtype = str(column.type) if isinstance(series.dtype, nw.Unknown) else str(series.dtype)
     if storage != "category":
         return series_cells(name, series, storage, dtype)
-    # a category's cells are those of its values; the dictionary gives their order
+    # the cells are those of the decoded values; the dictionary gives the order of the levels
     cells = arrow_cells(name, column.cast(column.type.value_type))
     order = tuple(value for value in _dictionary(column).to_pylist() if value is not None)
     ordered = bool(column.type.ordered)
@@ -56,10 +58,7 @@ def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
 
 def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
     """Return an Arrow column with its missing cells replaced."""
-    cells, values, widen = new
-    if widen:
-        column = column.cast(pa.float64())
-    kind = column.type
+    cells, values, kind = new.cells, new.values, column.type
     if not holds(cells, values):
         return pa.chunked_array([pa.array(values)])
     if cells.storage == "category":
@@ -69,10 +68,10 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
     elif cells.storage == "decimal":
         fresh = pa.array(as_decimals(values, kind.precision, kind.scale), type=kind)
     else:
-        fresh = pa.array(as_numpy(values, np.dtype(kind.to_pandas_dtype())), type=kind)
-    index = pa.array(fill_index(cells.missing))
+        return pa.chunked_array([pa.array(filled_numpy(new))])
+    index = pa.array(fill_index(cells))
     if str(kind) == "string_view":
-        # Arrow cannot yet pick from this type
+        # `take` is not implemented for this type
         both = pa.chunked_array([*column.chunks, fresh]).cast(pa.large_string())
         return both.take(index).cast(kind)
     return pa.chunked_array([*column.chunks, fresh], type=kind).take(index)
@@ -90,7 +89,7 @@ def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
     dictionary = _dictionary(column).to_pylist()
     code = {value: position for position, value in enumerate(dictionary) if value is not None}
     for value in values.tolist():
-        # a level known from the fit, but not to this table
+        # a level of the fitted table that this table does not have
         if value not in code:
             code[value] = len(dictionary)
             dictionary.append(value)
@@ -99,6 +98,6 @@ def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
         index = pa.int32()
     codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in unified.chunks])
     codes = codes.astype(index.to_pandas_dtype())
-    codes[cells.missing] = [code[value] for value in values.tolist()]
+    codes[cells.missing_rows] = [code[value] for value in values.tolist()]
     levels = pa.array(dictionary, type=kind.value_type)
     return pa.DictionaryArray.from_arrays(pa.array(codes, type=index), levels, ordered=kind.ordered)

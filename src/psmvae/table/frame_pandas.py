@@ -9,29 +9,20 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from psmvae.table.cells import (
-    Cells,
-    New,
-    Storage,
-    as_numpy,
-    as_objects,
-    holds,
-    number_cells,
-    object_cells,
-    unsupported,
-)
-from psmvae.table.frames import numpy_dtype_name, storage_of
+from psmvae.table.casts import New, as_numpy, as_objects, filled_numpy, holds
+from psmvae.table.cells import Cells, number_cells, object_cells, unsupported_dtype
+from psmvae.table.dtypes import numpy_dtype_name, numpy_storage, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-# before pandas 3 a shallow copy shares its columns for good: writing to one wrote to the other
-_SHARES = int(pd.__version__.partition(".")[0]) < 3
+# before pandas 3 a write to a shallow copy is also a write to the original
+_COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 
 
-class PandasFrame:
-    """A pandas DataFrame; a label that is no string is known by its text."""
+class PandasSource:
+    """A pandas DataFrame; the name of a column is the text of its label."""
 
     has_names = True
 
@@ -40,7 +31,7 @@ class PandasFrame:
         self.n_rows = len(frame)
         self.names = tuple(str(label) for label in frame.columns)
 
-    def cells(self, position: int) -> Cells:
+    def read(self, position: int) -> Cells:
         """Return the cells of one column."""
         name, series = self.names[position], self.frame.iloc[:, position]
         if isinstance(series.dtype, np.dtype):
@@ -49,7 +40,7 @@ class PandasFrame:
 
     def replace(self, new: Mapping[int, New]) -> pd.DataFrame:
         """Return the frame with missing cells of some columns replaced; index and labels kept."""
-        frame = self.frame.copy(deep=_SHARES)
+        frame = self.frame.copy(deep=not _COPY_ON_WRITE)
         for position, change in new.items():
             # a series, because pandas would make strings of an array of objects
             column: Any = _fill(self.frame.iloc[:, position], change)
@@ -63,9 +54,8 @@ def _numpy_cells(name: str, series: pd.Series[Any]) -> Cells:
     if kind == "O":
         return object_cells(name, raw.tolist())
     if kind not in "fiub":
-        raise unsupported(name, str(raw.dtype), temporal=kind in "mM")
-    storage: Storage = "boolean" if kind == "b" else "float" if kind == "f" else "integer"
-    return number_cells(name, numpy_dtype_name(raw.dtype), storage, raw)
+        raise unsupported_dtype(name, str(raw.dtype), temporal=kind in "mM")
+    return number_cells(name, numpy_dtype_name(raw.dtype), numpy_storage(raw.dtype), raw)
 
 
 def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
@@ -76,7 +66,7 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
         return arrow_cells(name, _arrow(series))
     if isinstance(dtype, pd.SparseDtype):
         message = f"{dtype}, and sparse columns are not read (see .sparse.to_dense())"
-        raise unsupported(name, message)
+        raise unsupported_dtype(name, message)
     wrapped = nw.from_native(series, series_only=True).dtype
     storage = storage_of(name, wrapped, dtype)
     if storage == "category":
@@ -99,9 +89,6 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
 
 def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
     cells, values, widen = new
-    # Arrow's types are widened where they are filled
-    if widen and not isinstance(series.dtype, np.dtype | pd.ArrowDtype):
-        series = series.astype("Float64")
     dtype: Any = series.dtype
     if not holds(cells, values):
         # pandas picks its own type for strings, which differs between its versions
@@ -112,22 +99,24 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
         column: Any = pd.arrays.ArrowExtensionArray(arrow_fill(_arrow(series), new))
         return pd.Series(column, index=series.index)
     if isinstance(dtype, np.dtype):
-        column = series.to_numpy(copy=True)
-        content = "Float64" if widen else cells.dtype
-        cast = as_objects(values, content) if dtype.kind == "O" else as_numpy(values, dtype)
-        column[cells.missing] = cast
-        return pd.Series(column, index=series.index, dtype=dtype)
-    column = series.array.copy()
+        if dtype.kind == "O":
+            column = series.to_numpy(copy=True)
+            column[cells.missing_rows] = as_objects(values, "Float64" if widen else cells.dtype)
+        else:
+            column = filled_numpy(new)
+        return pd.Series(column, index=series.index, dtype=dtype, copy=False)
+    column = (series.astype("Float64") if widen else series).array.copy()
+    dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         known = set(dtype.categories)
-        # a level known from the fit, but not to this table
+        # a level of the fitted table that this table does not have
         extra = [level for level in dict.fromkeys(values.tolist()) if level not in known]
         column = column.add_categories(extra) if extra else column
-        column[cells.missing] = values.tolist()
+        column[cells.missing_rows] = values.tolist()
     elif cells.storage == "string":
-        column[cells.missing] = values
+        column[cells.missing_rows] = values
     else:
-        column[cells.missing] = as_numpy(values, dtype.numpy_dtype)
+        column[cells.missing_rows] = as_numpy(values, dtype.numpy_dtype)
     return pd.Series(column, index=series.index)
 
 

@@ -9,14 +9,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from psmvae.table.cells import Cells, New, as_decimals, as_numpy, fill_index, holds, object_cells
-from psmvae.table.frames import series_cells, storage_of
+from psmvae.table.casts import New, as_decimals, as_numpy, fill_index, filled_numpy, holds
+from psmvae.table.cells import Cells, object_cells
+from psmvae.table.dtypes import series_cells, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class PolarsFrame:
+class PolarsSource:
     """A polars DataFrame."""
 
     has_names = True
@@ -26,7 +27,7 @@ class PolarsFrame:
         self.n_rows = frame.height
         self.names = tuple(frame.columns)
 
-    def cells(self, position: int) -> Cells:
+    def read(self, position: int) -> Cells:
         """Return the cells of one column."""
         name, series = self.names[position], self.frame.to_series(position)
         wrapped = nw.from_native(series, series_only=True)
@@ -38,7 +39,7 @@ class PolarsFrame:
             name, series.cast(pl.String).to_list(), dtype=str(wrapped.dtype), storage=storage
         )
         if isinstance(series.dtype, pl.Enum):
-            # a Categorical has no order of its own: its codes depend on other frames
+            # a Categorical has no order: its codes depend on other frames
             cells = replace(cells, order=tuple(series.dtype.categories.to_list()))
         return cells
 
@@ -50,23 +51,27 @@ class PolarsFrame:
 
 
 def _fill(series: pl.Series, new: New) -> pl.Series:
-    cells, values, widen = new
-    if widen:
-        series = series.cast(pl.Float64)
+    cells, values = new.cells, new.values
     name, dtype = series.name, series.dtype
     if not holds(cells, values):
         return pl.Series(name, values.tolist())
+    if new.widen:
+        return pl.Series(name, filled_numpy(new))
+    # NumPy has no integers of 128 bits
+    if cells.storage in {"integer", "float", "boolean"} and not str(dtype).endswith("128"):
+        return pl.Series(name, filled_numpy(new)).cast(dtype)
     if isinstance(dtype, pl.Enum):
-        # a level known from the fit, but not to this table
+        # a level of the fitted table that this table does not have
         known = dtype.categories.to_list()
         extra = sorted(set(values.tolist()) - set(known))
         if extra:
             dtype = pl.Enum(known + extra)
             series = series.cast(dtype)
-    return pl.concat([series, _fresh(values, dtype, cells)]).gather(fill_index(cells.missing))
+    return pl.concat([series, _fresh(values, dtype, cells)]).gather(fill_index(cells))
 
 
 def _fresh(values: Any, dtype: Any, cells: Cells) -> pl.Series:
+    """Return the new values as a series of the column's type."""
     name = cells.name
     match cells.storage:
         case "string" | "category":
@@ -74,9 +79,6 @@ def _fresh(values: Any, dtype: Any, cells: Cells) -> pl.Series:
         case "decimal":
             decimals = as_decimals(values, dtype.precision, dtype.scale)
             return pl.Series(name, decimals, dtype=dtype)
-        case "boolean":
-            return pl.Series(name, as_numpy(values, np.dtype(bool)))
         case _:
-            # NumPy has no integers of 128 bits
             width = str(dtype).lower().replace("128", "64")
             return pl.Series(name, as_numpy(values, np.dtype(width))).cast(dtype)

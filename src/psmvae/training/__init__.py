@@ -1,8 +1,5 @@
-"""Training: the loop, its settings and what it reports.
+"""Training: the loop, the recipe of each family of models, and the progress it reports."""
 
-What trains needs PyTorch, and is imported from its own modules; settings and progress need none.
-"""
+from psmvae.training.progress import Progress
 
-from psmvae.training.settings import Progress, Training
-
-__all__ = ["Progress", "Training"]
+__all__ = ["Progress"]

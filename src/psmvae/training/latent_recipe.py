@@ -17,7 +17,6 @@ from psmvae.nn.latent_classes import MAX_ROWS
 from psmvae.nn.mse_gradient import MSEGradient
 from psmvae.nn.noise import Noise
 from psmvae.training.recipe import First
-from psmvae.training.settings import Training
 from psmvae.training.validation import Table
 
 # How far a regression may be believed, and with how many cells of all columns a column's own are
@@ -43,7 +42,6 @@ class LatentRecipe:
     """Trains a GMVAE or what is built on it, on the bound that ``training`` names."""
 
     model: GMVAE
-    training: Training
 
     @torch.no_grad()
     def start(self, table: Table, m: Tensor, noise: Noise) -> None:
@@ -58,12 +56,14 @@ class LatentRecipe:
             model.regression.places.start(table.x.expand(table.m.shape), table.m)
         if model.q_z.linear is None:
             return
-        rows = slice(0, self.training.linear_rows)
+        rows = slice(0, self.model.config.factor_analysis_rows)
         batch = table.all_rows(rows)
         features = model.inputs.features(batch.x)
         visible = model.inputs.per_feature(batch.m)
         held = model.inputs.per_feature(table.held[:, rows].to(visible.dtype))
-        fa = model.q_z.linear.start(features, visible, held, self.training.linear_steps)
+        fa = model.q_z.linear.start(
+            features, visible, held, self.model.config.factor_analysis_steps
+        )
         model.p_x.start_linear(fa.mean, fa.loading.transpose(1, 2), fa.psi.sqrt())
 
     def warm_parameters(self) -> list[nn.Parameter]:
@@ -104,20 +104,20 @@ class LatentRecipe:
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
         """Minus the bound."""
-        training, settings = self.training, self.model.settings
-        shape = (*batch.x.shape[:2], training.n_draws, settings.n_sets, settings.n_latent)
+        config = self.model.config
+        shape = (*batch.x.shape[:2], config.n_train_draws, config.n_sets, config.n_latent)
         densities = self.model.log_densities(batch, noise.normal(*shape), noise, auxiliary=True)
-        weight = self.model.weight_observed if training.weight_observed else 1.0
-        if training.objective == "iwae":
+        weight = self.model.weight_observed if config.weight_observed else 1.0
+        if config.objective == "iwae":
             return -iwae(densities, weight_observed=weight)
-        return -elbo(densities, weight_observed=weight, beta=training.beta)
+        return -elbo(densities, weight_observed=weight, beta=config.beta)
 
     @torch.no_grad()
     def rehearse(self, table: Table) -> float:
         """Weigh the draws of one proposal."""
         batch = table.all_rows(slice(0, PROPOSAL_ROWS))
         epsilon = batch.x.new_zeros(
-            self.model.settings.n_members, 1, PROPOSAL_DRAWS, 1, self.model.settings.n_latent
+            self.model.config.n_members, 1, PROPOSAL_DRAWS, 1, self.model.config.n_latent
         )
         uniform = 0.5 + epsilon.new_zeros(*epsilon.shape[:-1], batch.x.shape[-1])
         self.model.log_densities(batch, epsilon, uniform=uniform if self.model.joint else None)
@@ -126,7 +126,7 @@ class LatentRecipe:
     def finish(self, table: Table, noise: Noise, share: float) -> None:
         """Set the proposal of importance draws, how far to trust them, and how wide draws are."""
         choose_proposal_scale(self.model, table, noise, share)
-        as_well = AS_WELL if self.training.max_time is None else AS_WELL_IN_A_HURRY
+        as_well = AS_WELL if self.model.config.max_time is None else AS_WELL_IN_A_HURRY
         choose_weight_power(self.model, table, noise, share, as_well)
         calibrate(self.model, table, noise, share)
 
@@ -209,7 +209,7 @@ def choose_weight_power(
     """
     standard = paired_noise(model, TRUST_DRAWS, noise)
     n_rows = min(table.n_rows, some_rows(TRUST_ROWS, share))
-    error = torch.zeros(len(TRUSTS), model.settings.n_members, device=table.x.device)
+    error = torch.zeros(len(TRUSTS), model.config.n_members, device=table.x.device)
     of_middle = torch.zeros_like(error[0])
     size = max(1, Posterior(model, TRUST_DRAWS, seed=0).rows_at_once(TRUST_DRAWS))
     for start in range(0, n_rows, size):

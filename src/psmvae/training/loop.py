@@ -13,12 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from psmvae.models.batch import Batch
+from psmvae.models.config import Config
 from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
 from psmvae.training.adam import Adam
 from psmvae.training.pretrain import pretrain
+from psmvae.training.progress import Progress
 from psmvae.training.recipe import Recipe
-from psmvae.training.settings import Progress, Training, pretrain_batches
 from psmvae.training.step import Stepper
 from psmvae.training.validation import Table, picked, validation_error
 from psmvae.training.weights import Weights
@@ -78,8 +79,7 @@ def train(
     recipe: Recipe,
     x: Tensor,
     m: Tensor,
-    n_members: int,
-    settings: Training,
+    config: Config,
     noise: Noise,
     callback: Callable[[Progress], None] | None = None,
     began: float | None = None,
@@ -92,13 +92,14 @@ def train(
     the step at hand and keep the best weights so far.
     """
     began = time.perf_counter() if began is None else began
+    n_members = config.n_members
     # seconds that are kept for what comes after the steps, and how much of that fits in
     reserve, share = 0.0, 1.0
 
     def late() -> bool:
-        if settings.max_time is None:
+        if config.max_time is None:
             return False
-        return now() - began + reserve > settings.max_time
+        return now() - began + reserve > config.max_time
 
     def now() -> float:
         if x.device.type == "cuda":
@@ -115,16 +116,16 @@ def train(
         x,
         m,
         n_members,
-        settings.validation_fraction,
+        config.validation_fraction,
         noise,
-        bootstrap=settings.bootstrap,
-        validation_rows=settings.validation_rows,
+        bootstrap=config.bootstrap,
+        validation_rows=config.validation_rows,
     )
     if table.picks is not None:
         m = picked(m, table.picks)
     measures = table.measures
     recipe.start(table, m, noise)
-    size = min(settings.batch_size, n_rows)
+    size = min(config.batch_size, n_rows)
     n_batches = max(1, n_rows // size)
     best = torch.full((n_members,), torch.inf, device=x.device)
     result, stale = TrainingResult(), torch.zeros_like(best)
@@ -143,7 +144,7 @@ def train(
 
         def step(rows: Tensor) -> None:
             with allow_tf32(x.device):
-                loss = loss_of(table.batch(rows, settings.input_mask_rate, noise), noise)
+                loss = loss_of(table.batch(rows, config.input_mask_rate, noise), noise)
                 loss.mean(1).sum().backward()
             weights.take_gradients(MAX_NORM, columns)
             adam.step()
@@ -151,7 +152,7 @@ def train(
 
         return Stepper(step, noise, stream)
 
-    if measures and settings.max_time is not None:
+    if measures and config.max_time is not None:
         # first calls set things up: the second ones tell
         validation_error(recipe.model, table)
         recipe.rehearse(table)
@@ -161,22 +162,22 @@ def train(
         parts = recipe.rehearse(table)
         times.append(now())
         last = parts * (times[2] - times[1])
-        most = min(LAST_SHARE * settings.max_time, settings.max_time - (times[2] - began))
+        most = min(LAST_SHARE * config.max_time, config.max_time - (times[2] - began))
         share = min(1.0, max(most, 0.0) / max(last, 1e-9))
         reserve = share * last + times[1] - times[0]
 
     decided = torch.zeros_like(best, dtype=torch.bool)
-    first = recipe.first() if settings.pretrain_steps > 0 else None
+    first = recipe.first() if config.pretrain_steps > 0 else None
     # passes through the table before the first epoch, and the epochs of members whose error is
     # decided by then
-    passes, settled = 0, min(settings.max_epochs, max(1, settings.post_pretrain_steps // n_batches))
+    passes, settled = 0, min(config.max_epochs, max(1, config.post_pretrain_steps // n_batches))
 
     def tell(epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
         seconds = time.perf_counter() - began
         found = None if error is None else float(error.mean())
         reached = float(best.mean()) if measures else None
-        if left is not None and settings.max_time is not None:
-            left = min(left, max(0.0, settings.max_time - seconds))
+        if left is not None and config.max_time is not None:
+            left = min(left, max(0.0, config.max_time - seconds))
         progress = Progress(epoch, n_epochs, found, reached, seconds, left)
         result.history.append(progress)
         if callback is not None:
@@ -184,15 +185,15 @@ def train(
 
     with deferred_keyboard_interrupt() as pressed:
         if first is not None:
-            started, steps_a_pass = now(), pretrain_batches(n_rows)
+            started, steps_a_pass = now(), config.pretrain_batches(n_rows)
 
             def way(n_steps: int) -> float:
                 """The part that is done of what is trained first."""
                 nonlocal passes
                 passes = -(-n_steps // steps_a_pass)
-                part = n_steps / settings.pretrain_steps
-                if settings.max_time is not None:
-                    most = settings.pretrain_time_fraction * (settings.max_time - reserve)
+                part = n_steps / config.pretrain_steps
+                if config.max_time is not None:
+                    most = config.pretrain_time_fraction * (config.max_time - reserve)
                     part = max(part, (now() - started) / max(most - (started - began), 1e-9))
                 return 1.0 if pressed.is_set() else part
 
@@ -200,11 +201,21 @@ def train(
                 nonlocal best
                 best = error
                 # how long the rest takes is not known yet
-                tell(passes, -(-settings.pretrain_steps // steps_a_pass) + settled, error, None)
+                tell(passes, -(-config.pretrain_steps // steps_a_pass) + settled, error, None)
 
             shown = told if measures else None
-            decided = pretrain(first, recipe.model, table, noise, MAX_NORM, way, stream, shown)
-        weights = Weights(recipe.model.parameters(), settings.average)
+            decided = pretrain(
+                first,
+                recipe.model,
+                table,
+                noise,
+                config.pretrain_batch_size,
+                MAX_NORM,
+                way,
+                stream,
+                shown,
+            )
+        weights = Weights(recipe.model.parameters(), config.weight_average)
         warm_parameters = recipe.warm_parameters()
         if warm_parameters:
             with weights.only(warm_parameters) as columns:
@@ -217,8 +228,8 @@ def train(
         if measures:
             best = measure()
         # without held-out cells all epochs were asked for
-        n_epochs = settled if measures and bool(decided.all()) else settings.max_epochs
-        step = stepper(settings.learning_rate, None, n_epochs * n_batches)
+        n_epochs = settled if measures and bool(decided.all()) else config.max_epochs
+        step = stepper(config.learning_rate, None, n_epochs * n_batches)
         begun = time.perf_counter()
         for epoch in range(1, n_epochs + 1):
             shuffled = noise.shuffles(n_members, n_rows)
@@ -232,7 +243,7 @@ def train(
                 # where what was trained first decides the error, it cannot judge the rest
                 better = torch.where(decided, epoch <= settled, found < best * (1 - MIN_GAIN))
                 if separate:
-                    better = better & (stale < settings.patience)
+                    better = better & (stale < config.patience)
                 weights.keep(better)
                 best = torch.where(better, found, best)
                 stale = torch.where(better, 0.0, stale + 1)
@@ -241,7 +252,7 @@ def train(
             if pressed.is_set():
                 result.interrupted = True
                 break
-            if late() or (measures and bool((stale >= settings.patience).all())):
+            if late() or (measures and bool((stale >= config.patience).all())):
                 break
         weights.restore(best=measures)
         weights.release()

@@ -12,7 +12,6 @@ from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
 from psmvae.training.adam import Adam
 from psmvae.training.recipe import First, Trainable
-from psmvae.training.settings import PRETRAIN_BATCH_SIZE
 from psmvae.training.step import Stepper
 from psmvae.training.validation import Table, validation_error
 from psmvae.training.weights import Weights
@@ -39,6 +38,7 @@ def pretrain(
     model: Trainable,
     table: Table,
     noise: Noise,
+    batch_size: int,
     max_norm: float,
     part: Callable[[int], float],
     stream: torch.cuda.Stream | None = None,
@@ -52,7 +52,7 @@ def pretrain(
     """
     n_members, n_rows = table.m.shape[:2]
     device = table.x.device
-    size, looks, done = min(PRETRAIN_BATCH_SIZE, n_rows), 0, 0
+    size, looks, done = min(batch_size, n_rows), 0, 0
     weights = Weights(first.parameters, decay=0.0)
     rate = torch.zeros((), device=device)
     # at most all of them

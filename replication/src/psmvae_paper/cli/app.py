@@ -1,138 +1,122 @@
-"""``psmvae benchmark``: the paper's experiments, run, shown, compared and written down.
+"""The commands of ``psmvae-paper`` and their options.
 
-Like the other commands, these import what is slow to load only when they run.
+Modules that are slow to load are imported inside a command, so that ``--help`` stays quick.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
-from dataclasses import dataclass
+import signal
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from psmvae_paper.cli import results as r
-from psmvae_paper.cli.running import Running
 
 from psmvae.cli.arguments import Device, Force, Quiet
 from psmvae.cli.option_groups import expanded
-from psmvae.cli.terminal import Terminal, UsageError
+from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
+from psmvae_paper.cli import results as r
+from psmvae_paper.cli.progress import RunProgress
+from psmvae_paper.cli.selection import Selection
 
 if TYPE_CHECKING:
-    from psmvae_paper.experiment import Experiment
+    from collections.abc import Sequence
 
-benchmark = typer.Typer(
-    name="benchmark",
-    help="Run the paper's experiments and compare the results with the paper's.",
-    invoke_without_command=True,
+# typer bundles click in some releases and imports it in others; its own exception leads to either.
+_PARSER_ERROR: type[Exception] = next(
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
+# Errors of the data, the records or the machine, shown in one line. Anything else is a bug, and its
+# traceback is shown.
+_FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
+
 PAPER = "paper"
-# What users get, and others are held against.
+# The method that others are compared with by default: the library's default imputer.
 DEFAULT = "psmvae"
-# A page that was written by this command says so, and may be replaced.
-_OURS = "This page is written by `psmvae benchmark page`"
+
+app = typer.Typer(
+    name="psmvae-paper",
+    help="Run the paper's experiments and compare the results with the printed ones.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
 
-def _names(given: list[str] | None) -> list[str] | None:
-    """Names from an option that is repeated, or holds several separated by commas."""
-    if given is None:
-        return None
-    # a path may hold a comma
-    texts = [[text] if Path(text).is_file() else text.split(",") for text in given]
-    return [name.strip() for parts in texts for name in parts if name.strip()]
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
 
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; those of the process by default.
 
-def _numbers(text: str | None) -> list[int] | None:
-    """Seeds from a text such as 0-4 or 0,2,7."""
-    if text is None:
-        return None
-    seeds: list[int] = []
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
-        if match is None or int(match[2] or match[1]) < int(match[1]):
-            message = f"--seeds must be of the form 0-4 or 0,2,7, got {text!r}"
-            raise UsageError(message)
-        seeds += range(int(match[1]), int(match[2] or match[1]) + 1)
-    return seeds
+    Returns
+    -------
+    int
+        The exit code: 0, 1 if the command failed, 2 if it was called wrongly, 130 after Ctrl-C and
+        143 after a termination signal.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    terminal = Terminal()
+    try:
+        with interruptible(), terminal.plain_warnings():
+            code = app(arguments, prog_name="psmvae-paper", standalone_mode=False)
+    except UsageError as error:
+        terminal.line(f"error: {error}")
+        return 2
+    except _PARSER_ERROR as error:
+        # One line also where the choices of an option are listed below each other.
+        text: str = getattr(error, "format_message", error.__str__)()
+        terminal.line(f"error: {' '.join(text.split())}")
+        return 2
+    except (Interrupted, KeyboardInterrupt) as error:
+        terminal.line("error: interrupted")
+        return getattr(error, "exit_code", 128 + signal.SIGINT)
+    except _FAILURES as error:
+        # One line also where scikit-learn or torch write several.
+        terminal.line(f"error: {' '.join(str(error).split()) or type(error).__name__}")
+        return 1
+    return code if isinstance(code, int) else 0
 
 
 ExperimentName = Annotated[
-    str, typer.Argument(metavar="EXPERIMENT", help="A name from `psmvae benchmark list`.")
+    str, typer.Argument(metavar="EXPERIMENT", help="A name from `psmvae-paper list`.")
 ]
-Folder = Annotated[Path, typer.Option("--from", metavar="FOLDER", help="Where the records are.")]
-FormatOption = Annotated[r.Format, typer.Option("--format", help="How to write the table.")]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        metavar="FOLDER",
+        show_default=False,
+        help="The folder with the records; by default `results` if it has any, else the records "
+        "of the repository.",
+    ),
+]
+FormatOption = Annotated[r.Format, typer.Option("--format", help="The format of the table.")]
 MetricOption = Annotated[
     str | None,
     typer.Option(
         "--metric",
         metavar="NAME",
         show_default=False,
-        help="What to show: rmse, accuracy, bias, crps, coverage, width, fit, impute and others.",
+        help="The metric: rmse, accuracy, bias, crps, coverage, width, fit, impute and others.",
     ),
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """Which part of an experiment."""
-
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="The small version: shipped data, two seeds, few epochs."),
-    ] = False
-    seeds: Annotated[
-        str | None,
-        typer.Option("--seeds", metavar="0-4", show_default=False, help="These seeds."),
-    ] = None
-    datasets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--datasets",
-            metavar="NAMES",
-            show_default=False,
-            help="These data sets (repeatable, or with commas).",
-        ),
-    ] = None
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--methods",
-            metavar="NAMES",
-            show_default=False,
-            help="These methods (repeatable, or with commas).",
-        ),
-    ] = None
-
-    def of(self, name: str, records: list[dict[str, Any]] | None = None) -> Experiment:
-        """The experiment of that name, as far as it is asked for, or as it was recorded."""
-        from psmvae_paper import find_experiment
-
-        try:
-            whole = find_experiment(name)
-            whole = whole.quick() if self.quick else whole
-            seeds, datasets = _numbers(self.seeds), _names(self.datasets)
-            part = whole.only(seeds, datasets, _names(self.methods))
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-        if not self.quick:
-            return part
-        return _within_files(part) if records is None else r.within_records(part, records)
+@app.callback()
+def common() -> None:
+    """Run the paper's experiments and compare the results with the printed ones."""
 
 
-@benchmark.callback()
-def about(context: typer.Context) -> None:
-    """Run the paper's experiments and compare the results with the paper's."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-
-
-@benchmark.command("list")
-def show_list() -> None:
+@app.command("list")
+def list_experiments() -> None:
     """List the experiments and the methods.
 
-    psmvae benchmark list
+    psmvae-paper list
     """
     from psmvae_paper import EXPERIMENTS, METHODS
 
@@ -140,34 +124,34 @@ def show_list() -> None:
     lines = ["Experiments", ""]
     for name, one in EXPERIMENTS.items():
         lines.append(f"{name:{width}}{one.title}")
-        about = f"{one.source}; {', '.join(one.datasets)}; {len(one.cells()):,} cells"
-        lines.append(" " * width + about)
+        details = f"{one.source}; {', '.join(one.datasets)}; {len(one.cells()):,} cells"
+        lines.append(" " * width + details)
     lines += ["", "Methods", ""]
     lines += [f"{name:{width}}{method.label}" for name, method in METHODS.items()]
     typer.echo("\n".join(lines))
 
 
-@benchmark.command()
+@app.command()
 @expanded
 def run(
     experiment: ExperimentName,
-    part: Part,
+    selection: Selection,
     out: Annotated[
         Path,
         typer.Option(
             "--out",
             "-o",
             metavar="FOLDER",
-            help="Where records go; what is there already is not run again.",
+            help="The folder of the records; cells that have a record there are skipped.",
         ),
-    ] = Path("results"),
+    ] = r.RESULTS,
     data_home: Annotated[
         Path | None,
         typer.Option(
             "--data-home",
             metavar="FOLDER",
             show_default=False,
-            help="Where the data are; by default PSMVAE_DATA_HOME or the user's cache.",
+            help="The folder with the data; by default PSMVAE_DATA_HOME or the user's cache.",
         ),
     ] = None,
     device: Device = "auto",
@@ -184,49 +168,47 @@ def run(
     processes: Annotated[
         int, typer.Option("--processes", metavar="N", min=1, help="Processes that share the GPU.")
     ] = 1,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="Run the cells again that failed.")
-    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run failed cells again.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment; what is done already is skipped.
+    """Run an experiment; cells that have a record are skipped.
 
-    psmvae benchmark run rmse20 --quick
+    psmvae-paper run rmse20 --quick
     """
-    asked = part.of(experiment)
+    selected = selection.of(experiment)
     terminal = Terminal(quiet=quiet)
     from psmvae_paper.runner import run as run_experiment
 
-    running = Running(terminal, quiet=quiet)
+    progress = RunProgress(terminal, quiet=quiet)
     try:
-        with running:
+        with progress:
             records = run_experiment(
-                asked,
+                selected,
                 out,
                 data_home=data_home,
                 device=device,
                 workers=workers,
                 processes=processes,
                 retry=retry,
-                progress=running.show,
+                progress=progress.show,
             )
     except (ValueError, FileNotFoundError) as error:
         raise UsageError(" ".join(str(error).split())) from error
-    terminal.say(running.summary())
-    again = f"psmvae benchmark show {experiment}{_again(part)} --from {shlex.quote(str(out))}"
-    terminal.say(f"records in {out}; {again}")
+    terminal.say(progress.summary())
+    command = f"psmvae-paper show {experiment}{selection.options()} --from {shlex.quote(str(out))}"
+    terminal.say(f"records in {out}; {command}")
     failed = [record for record in records if record.get("error")]
     if failed:
         message = f"{len(failed)} of {len(records)} cells failed; --retry runs them again; the "
         raise RuntimeError(message + f"first: {failed[0]['error']}")
 
 
-@benchmark.command()
+@app.command()
 @expanded
 def show(
     experiment: ExperimentName,
-    part: Part,
-    folder: Folder = Path("results"),
+    selection: Selection,
+    folder: Folder = None,
     metric: MetricOption = None,
     form: FormatOption = r.Format.TEXT,
     figure: Annotated[
@@ -239,37 +221,38 @@ def show(
 ) -> None:
     """Show the table of an experiment, or draw its figure.
 
-    psmvae benchmark show rmse20
+    psmvae-paper show rmse20
     """
+    folder = r.folder_or_default(folder)
     records = r.records_in(folder)
-    asked = part.of(experiment, records)
+    selected = selection.of(experiment, records)
     from psmvae_paper.figures import draw, has_figure
-    from psmvae_paper.tables import parts
-    from psmvae_paper.tables import show as sheet_of
+    from psmvae_paper.tables import split_by_dataset, to_table
 
-    grid = r.grid_of(asked, records, folder, metric)
+    grid = r.grid_of(selected, records, folder, metric)
     if figure is None:
-        r.print_sheets([sheet_of(one, title) for title, one in parts(grid, asked.title)], form)
+        parts = split_by_dataset(grid, selected.title)
+        r.print_tables([to_table(part, title) for title, part in parts], form)
         return
-    if not has_figure(asked):
+    if not has_figure(selected):
         message = f"--figure: {experiment} has a table and no figure"
         raise UsageError(message)
     r.check_file(figure, ".png", "--figure", force=force)
     try:
-        lacking = draw(asked, records, figure)
+        notes = draw(selected, records, figure)
     except ValueError as error:
         raise UsageError(f"--figure: {error}") from error
     terminal = Terminal()
-    for line in [*lacking, f"wrote {figure}"]:
+    for line in [*notes, f"wrote {figure}"]:
         terminal.say(line)
 
 
-@benchmark.command()
+@app.command()
 @expanded
 def compare(
     experiment: ExperimentName,
-    part: Part,
-    folder: Folder = Path("results"),
+    selection: Selection,
+    folder: Folder = None,
     to: Annotated[
         str | None,
         typer.Option(
@@ -285,87 +268,68 @@ def compare(
             "--against",
             metavar="METHOD",
             show_default=False,
-            help="Compare every method with this one, paired by seed, and rank all; beside the "
-            "paper's figures that is psmvae, the default.",
+            help="Compare every method with this one, paired by seed, and rank all; by default "
+            "psmvae, beside the paper's figures.",
         ),
     ] = None,
     metric: MetricOption = None,
     form: FormatOption = r.Format.TEXT,
 ) -> None:
-    """Compare results with the paper's, with others, and methods with each other.
+    """Compare results with the paper's, with other records, and methods with each other.
 
-    psmvae benchmark compare rmse20 --to paper
+    psmvae-paper compare rmse20 --to paper
     """
     if to is not None and against is not None and form is r.Format.CSV:
-        message = "--to and --against: one of them, since a CSV file holds one table"
+        message = "--to and --against: give one of them, since a CSV file holds one table"
         raise UsageError(message)
+    folder = r.folder_or_default(folder)
     records = r.records_in(folder)
-    asked = part.of(experiment, records)
-    grid = r.grid_of(asked, records, folder, metric)
+    selected = selection.of(experiment, records)
+    grid = r.grid_of(selected, records, folder, metric)
     from psmvae_paper import compare as c
-    from psmvae_paper.tables import parts
+    from psmvae_paper.tables import split_by_dataset
 
-    title, sheets = asked.title, []
+    title = selected.title
+    parts, tables = split_by_dataset(grid, title), []
     if to == PAPER or (to is None and against is None):
-        figures = r.paper_of(asked, grid)
-        sheets += [c.beside_paper(one, figures, name) for name, one in parts(grid, title)]
-        if against is None and form is not r.Format.CSV and r.compares(grid, DEFAULT):
+        figures = r.paper_of(selected, grid)
+        tables += [c.beside_paper(part, figures, name) for name, part in parts]
+        if against is None and form is not r.Format.CSV and r.has_one_row(grid, DEFAULT):
             against = DEFAULT
     elif to is not None:
-        other = r.grid_of(asked, r.records_in(Path(to)), Path(to), metric)
-        sheets += [c.beside_other(one, other, name, f"of {to}") for name, one in parts(grid, title)]
+        other = r.grid_of(selected, r.records_in(Path(to)), Path(to), metric)
+        tables += [c.beside_other(part, other, name, f"of {to}") for name, part in parts]
     if against is not None:
         row = r.row_of(grid, against)
         others = [one for one in grid.rows if one != row]
-        sheets.append(c.paired_sheet(grid, others, row, f"{title}: against {against}"))
+        tables.append(c.paired_table(grid, others, row, f"{title}: against {against}"))
         if form is not r.Format.CSV:
-            sheets.append(c.rank_sheet(grid, f"{title}: ranks"))
-    r.print_sheets(sheets, form)
+            tables.append(c.rank_table(grid, f"{title}: ranks"))
+    r.print_tables(tables, form)
 
 
-@benchmark.command()
+@app.command()
 def page(
-    folder: Folder = Path("results"),
+    folder: Folder = None,
     to: Annotated[
         Path, typer.Option("--to", metavar="FILE.md", help="The page; figures go beside it.")
-    ] = Path("docs/results.md"),
+    ] = Path("results.md"),
     force: Force = False,
 ) -> None:
-    """Write every table and figure there are records of on one page, beside the paper's.
+    """Write all tables and figures on one page, beside the paper's figures.
 
-    psmvae benchmark page --to results.md
+    psmvae-paper page --to results.md
     """
+    folder = r.folder_or_default(folder)
     records = r.records_in(folder)
-    ours = to.is_file() and _OURS in to.read_text(encoding="utf-8", errors="replace")
-    r.check_file(to, ".md", "--to", force=force or ours)
-    from psmvae_paper.page import pictures, write_page
+    from psmvae_paper.page import is_generated, pictures, write_page
 
+    replace = force or is_generated(to)
+    r.check_file(to, ".md", "--to", force=replace)
     for picture in filter(Path.exists, pictures(to)):
-        r.check_file(picture, ".png", "--to", force=force or ours)
+        r.check_file(picture, ".png", "--to", force=replace)
     try:
         written = write_page(records, to)
     except ValueError as error:
         raise UsageError(f"{folder}: {error}") from error
     Terminal().say(f"wrote {', '.join(map(str, written))}")
-
-
-def _within_files(experiment: Experiment) -> Experiment:
-    """The experiment on as much of a user's files as they have: the small one cuts tables."""
-    from psmvae_paper.datasets import load
-
-    for path in experiment.datasets:
-        if Path(path).is_file():
-            try:
-                experiment = experiment.within(*load(path).X.shape)
-            except (ValueError, OSError):
-                # what cannot be read is said before the run begins
-                continue
-    return experiment
-
-
-def _again(part: Part) -> str:
-    """The options that `show` needs to show what was run."""
-    told = " --quick" if part.quick else ""
-    for option, values in (("--datasets", part.datasets), ("--methods", part.methods)):
-        told += f" {option} {shlex.quote(','.join(values))}" if values else ""
-    return told + (f" --seeds {shlex.quote(part.seeds)}" if part.seeds else "")

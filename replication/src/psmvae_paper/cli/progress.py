@@ -1,4 +1,4 @@
-"""What is shown while an experiment runs."""
+"""The progress of a running experiment, on standard error."""
 
 from __future__ import annotations
 
@@ -12,31 +12,30 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from psmvae_paper.runner import Standing
-
     from psmvae.cli.terminal import Terminal
+    from psmvae_paper.runner import Status
 
-# Without a terminal a line is written when so much more of the work is done.
+# Without a terminal, a line is written each time this further share of the work is done.
 _STEP = 0.1
-# Before this share of the work an estimate of the time left would be a guess.
-_ENOUGH = 0.02
+# The time left is estimated once this share of the work is done.
+_MIN_SHARE = 0.02
 
 
-class Running:
-    """Shows how far a run is: a bar on a terminal, now and then a line elsewhere.
+class RunProgress:
+    """Shows the progress of a run: a bar on a terminal, a line per tenth of the work elsewhere.
 
     Parameters
     ----------
     terminal : Terminal
-        Where lines go.
+        Writes the lines.
     quiet : bool, default=False
         Show nothing.
     """
 
     def __init__(self, terminal: Terminal, *, quiet: bool = False) -> None:
         self._terminal = terminal
-        self._last: Standing | None = None
-        self._told = 0.0
+        self._last: Status | None = None
+        self._shown_share = 0.0
         self._start = time.monotonic()
         self._bar: Progress | None = None
         if not quiet and sys.stderr.isatty():
@@ -64,35 +63,47 @@ class Running:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, standing: Standing) -> None:
-        """Show where the run stands; the callback of `psmvae_paper.runner.run`."""
-        first, self._last = self._last is None, standing
-        if first and standing.skipped:
-            cells = f"{standing.skipped:,} of {standing.total:,} cells"
-            self._terminal.say(f"{cells} are done already and are skipped")
-        finished = standing.skipped + standing.done
+    def show(self, status: Status) -> None:
+        """Show the status of the run; the callback of `psmvae_paper.runner.run`.
+
+        Parameters
+        ----------
+        status : Status
+            The counts of cells.
+        """
+        first, self._last = self._last is None, status
+        if first and status.skipped:
+            cells = f"{status.skipped:,} of {status.total:,} cells"
+            self._terminal.say(f"{cells} have a record and are skipped")
+        finished = status.skipped + status.done
         if self._bar is not None:
-            rest = self._rest(standing)
-            self._bar.update(self._task, completed=finished, total=standing.total, rest=rest)
-        elif standing.done and standing.share >= self._told + _STEP:
-            self._told = standing.share
-            self._terminal.say(f"{finished:,} of {standing.total:,} cells, {self._rest(standing)}")
+            rest = self._rest(status)
+            self._bar.update(self._task, completed=finished, total=status.total, rest=rest)
+        elif status.done and status.share >= self._shown_share + _STEP:
+            self._shown_share = status.share
+            self._terminal.say(f"{finished:,} of {status.total:,} cells, {self._rest(status)}")
 
     def summary(self) -> str:
-        """One line about the whole run."""
+        """One line about the whole run.
+
+        Returns
+        -------
+        str
+            How many cells were run, in what time, and how many failed.
+        """
         if self._last is None:
             return "nothing to run"
         failed = f", {self._last.failed:,} of them failed" if self._last.failed else ""
         seconds = time.monotonic() - self._start
         return f"{self._last.done:,} cells run in {_clock(seconds)}{failed}"
 
-    def _rest(self, standing: Standing) -> str:
-        parts = [f"{standing.running:,} running, {standing.left:,} left"]
-        if standing.failed:
-            parts.append(f"{standing.failed:,} failed")
-        if _ENOUGH <= standing.share < 1:
+    def _rest(self, status: Status) -> str:
+        parts = [f"{status.running:,} running, {status.left:,} left"]
+        if status.failed:
+            parts.append(f"{status.failed:,} failed")
+        if _MIN_SHARE <= status.share < 1:
             spent = time.monotonic() - self._start
-            parts.append(f"about {_clock(spent * (1 - standing.share) / standing.share)} left")
+            parts.append(f"about {_clock(spent * (1 - status.share) / status.share)} left")
         return ", ".join(parts)
 
 

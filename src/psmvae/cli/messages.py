@@ -1,0 +1,117 @@
+"""Errors and warnings about a table, with remedies that name options of the command line."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from psmvae.table import errors as e
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+def option(name: str, values: Iterable[str]) -> str:
+    """Return an option as it is typed in a shell, once for each value.
+
+    Examples
+    --------
+    >>> option("--na", ["unknown", "?", "-"])
+    "--na unknown --na '?' --na=-"
+    """
+    # a value that starts with a dash would be parsed as another option
+    return " ".join(
+        f"{name}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for value in values
+    )
+
+
+@contextmanager
+def remedies_as_options(*, text_file: bool) -> Iterator[None]:
+    """Reword the errors that a block raises and the warnings that it shows; see `reworded`.
+
+    Examples
+    --------
+    >>> with remedies_as_options(text_file=True):
+    ...     raise e.UnsupportedColumnError("day", "is of type date32[day]", "numbers")
+    Traceback (most recent call last):
+        ...
+    ValueError: column 'day' is of type date32[day]: convert it to numbers, or leave it out ...
+    """
+    show_before = warnings.showwarning
+
+    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+        show_before(reworded(message, text_file=text_file), *args, **kwargs)
+
+    warnings.showwarning = show
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if not isinstance(error, e.Reported):
+            raise
+        raise ValueError(reworded(error, text_file=text_file)) from error
+    finally:
+        warnings.showwarning = show_before
+
+
+def reworded(report: object, *, text_file: bool) -> str:
+    """Return the text of an error or warning, with a remedy for the command line if there is one.
+
+    Parameters
+    ----------
+    report : Exception or Warning
+        One of `psmvae.table.errors`, or any other: the text of the others stays.
+    text_file : bool
+        Whether the table comes from a text file. ``--na`` turns a column of such a file into
+        numbers; the type of a column in a Parquet or Feather file is fixed.
+
+    Examples
+    --------
+    >>> warning = e.IdentifierWarning(column="the id", n_levels=30, n_observed=30)
+    >>> reworded(warning, text_file=True).partition("levels: ")[2]
+    "--ignore 'the id' leaves it out"
+    """
+    if isinstance(report, e.UnsupportedColumnsError):
+        return "\n".join(reworded(one, text_file=text_file) for one in report.errors)
+    if not isinstance(report, e.Reported):
+        return str(report)
+    return report.message(_remedy(report, text_file=text_file))
+
+
+def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
+    """The options that solve a problem; None where the library's own remedy holds."""
+    match report:
+        case e.OutputExistsError():
+            return "--force replaces it"
+        case e.UnsupportedColumnError(column=column, convert_to=target):
+            return f"convert it to {target}, or leave it out with {option('--ignore', [column])}"
+        case e.ColumnMismatchError(unexpected=(_, *_) as names):
+            verb, them = ("leaves", "it") if len(names) == 1 else ("leave", "them")
+            return f"{option('--ignore', names)} {verb} {them} out"
+        case e.UnknownLevelsError():
+            return "--handle-unknown missing treats these cells as missing"
+        case e.IdentifierWarning(column=column):
+            return f"{option('--ignore', [column])} leaves it out"
+        case e.KindMismatchError(column=column, kinds=kinds, alternative=alternative):
+            kind = option("--kind", [f"{column}={kinds[0]}"])
+            return f"{kind}, or {alternative}"
+        case (
+            e.TooManyLevelsError(stray=e.StrayValues() as stray)
+            | e.StrayTextError(stray=e.StrayValues() as stray)
+            | e.ContentMismatchError(stray=e.StrayValues() as stray)
+            | e.StrayTextWarning(stray=stray)
+        ):
+            return _read_as_missing(stray) if text_file else None
+        case e.TooManyLevelsError(column=column):
+            return f"leave it out with {option('--ignore', [column])} (an identifier?) or group its levels"
+        case e.StrayTextError(column=column):
+            kind = option("--kind", [f"{column}=categorical"])
+            return f"{kind}, or convert it to numbers"
+    return None
+
+
+def _read_as_missing(stray: e.StrayValues) -> str:
+    verb = "read" if len(stray.codes) > 1 else "reads"
+    them = "them" if len(stray.words) > 1 else "it"
+    return f"{option('--na', stray.codes)} {verb} {them} as missing"

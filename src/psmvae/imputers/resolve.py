@@ -1,0 +1,210 @@
+"""Where the parameters of a deep imputer become one frozen configuration.
+
+Every "auto" is replaced here, once for each `fit`, by a value that suits the table. The sizes were
+chosen by the error of validation cells of the tables named beside them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from psmvae.imputers import checks
+from psmvae.models.config import GAINConfig, LatentConfig, n_pretrain_batches
+from psmvae.nn.settings import LatentMask, MaskModel, Network, NoMask, mask_model
+
+if TYPE_CHECKING:
+    from psmvae.imputers.deep import DeepImputer
+    from psmvae.imputers.gain import GAINImputer
+    from psmvae.imputers.latent import LatentImputer
+    from psmvae.kinds import Scale
+
+# Training steps at most, whatever the number of rows.
+MAX_STEPS = 20_000
+MIN_EPOCHS, MAX_EPOCHS = 100, 1000
+# Pre-training of a regression converges within these limits.
+PRETRAIN_EPOCHS, PRETRAIN_STEPS, PRETRAIN_BATCH_SIZE = 200, 20_000, 200
+# Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
+# not lower the error of single imputations. A CPU takes fewer, since each costs several times as
+# much as a step of the regression.
+POST_PRETRAIN_STEPS, POST_PRETRAIN_STEPS_CPU = 1500, 600
+MANY_COLUMNS = 40
+# A CPU with fewer seconds for each row and member than this gets the fast preset: it passes over
+# the rows so few times that other settings reach a lower error (letter and wine, `max_time` as long
+# as MissForest takes). Tables with fewer rows than FEW_ROWS converge in time with the standard one.
+SECONDS_PER_ROW, FEW_ROWS, MANY_ROWS = 0.01, 2000, 10_000
+# Decay of the running average of the weights, where a validation error chooses among them.
+WEIGHT_AVERAGE = 0.99
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values of "auto", and the cost of the initial weights.
+
+    ``network`` None is one sized to the table.
+    """
+
+    network: Network | None
+    learning_rate: float
+    input_mask_rate: float
+    factor_analysis_rows: int
+    factor_analysis_steps: int
+    regression: Network | None = None
+    pretrain_time_fraction: float = 1.0
+    validation_rows: int | None = None
+
+
+REGRESSION = Network(width=192, depth=3, residual=False, linear=False, smooth=True)
+LARGE_REGRESSION = replace(REGRESSION, width=256, depth=4)
+STANDARD = Preset(None, 1e-3, 0.25, 3000, 100)
+STANDARD_PRETRAINED = replace(
+    STANDARD, regression=REGRESSION, pretrain_time_fraction=0.8, validation_rows=2048
+)
+# Chosen by the error of validation cells in the time that MissForest takes (benchmarks/pace.py).
+# A regression is trained on all rows, and 1,024 of them suffice to measure its error.
+FAST = Preset(Network(width=128, depth=2), 3e-3, 0.5, 1000, 30)
+FAST_PRETRAINED = replace(
+    FAST,
+    network=Network(width=64, depth=1),
+    regression=REGRESSION,
+    pretrain_time_fraction=0.92,
+    validation_rows=1024,
+)
+
+
+def network_for(n_rows: int, n_columns: int) -> Network:
+    """Size the networks to the table (letter, wine and breast for rows, digits for columns)."""
+    if n_columns >= MANY_COLUMNS and n_rows >= 500:
+        return Network(width=256, depth=3, dropout=0.05)
+    if n_rows < FEW_ROWS:
+        return Network(width=64, depth=1, dropout=0.1)
+    if n_rows < MANY_ROWS:
+        return Network(width=128, depth=2, dropout=0.05)
+    return Network(width=256, depth=3)
+
+
+def batch_size_for(n_rows: int) -> int:
+    """Eight steps an epoch, between 32 and 512 rows."""
+    return max(32, min(512, n_rows // 8))
+
+
+def max_epochs_for(n_rows: int, batch_size: int) -> int:
+    """Epochs of at most MAX_STEPS steps in all, within bounds."""
+    steps = max(1, n_rows // batch_size)
+    return max(MIN_EPOCHS, min(MAX_EPOCHS, MAX_STEPS // steps))
+
+
+def is_fast(imputer: LatentImputer, n_rows: int) -> bool:
+    """Whether `max_time` leaves a CPU too little time for the standard preset."""
+    if imputer.max_time is None or n_rows < FEW_ROWS:
+        return False
+    if checks.torch_device(imputer.device).type != "cpu":
+        return False
+    return float(imputer.max_time) < SECONDS_PER_ROW * n_rows * int(imputer.n_members)
+
+
+def _training(imputer: DeepImputer, preset: Preset, n_rows: int, n_columns: int) -> dict[str, Any]:
+    """Fields of `Config`, from the parameters that every deep imputer has."""
+    size, epochs = imputer.batch_size, imputer.max_epochs
+    rate, masked = imputer.learning_rate, imputer.input_mask_rate
+    batch_size = batch_size_for(n_rows) if size == "auto" else int(size)
+    network = imputer.network
+    if network == "auto":
+        network = preset.network or network_for(n_rows, n_columns)
+    return {
+        "n_members": int(imputer.n_members),
+        "network": network,
+        "max_epochs": max_epochs_for(n_rows, batch_size) if epochs == "auto" else int(epochs),
+        "batch_size": batch_size,
+        "learning_rate": preset.learning_rate if rate == "auto" else float(rate),
+        "validation_fraction": float(imputer.validation_fraction),
+        "validation_rows": preset.validation_rows,
+        "patience": int(imputer.patience),
+        "input_mask_rate": preset.input_mask_rate if masked == "auto" else float(masked),
+        "weight_average": WEIGHT_AVERAGE if imputer.validation_fraction > 0 else 0.0,
+        "bootstrap": bool(imputer.bootstrap),
+        "max_time": None if imputer.max_time is None else float(imputer.max_time),
+    }
+
+
+def gain_config(imputer: GAINImputer, n_rows: int, n_columns: int) -> GAINConfig:
+    """Resolve the parameters of `GAINImputer`."""
+    shared = _training(imputer, STANDARD, n_rows, n_columns)
+    if shared["network"] == "columns":
+        shared["network"] = Network(width=n_columns, depth=2, residual=False, linear=False)
+    return GAINConfig(**shared, hint_rate=float(imputer.hint_rate), alpha=float(imputer.alpha))
+
+
+def latent_config(
+    imputer: LatentImputer,
+    n_rows: int,
+    n_columns: int,
+    *,
+    regression: Any = None,
+    **own: Any,
+) -> LatentConfig:
+    """Resolve the parameters of an imputer with latent variables.
+
+    Parameters
+    ----------
+    imputer : LatentImputer
+        Its parameters have been checked.
+    n_rows, n_columns : int
+        Of the modelled table.
+    regression : Network, "auto" or None
+        Of `PSMVAEImputer`; "auto" has been replaced by None where it does not apply.
+    **own
+        Fields of `LatentConfig` that a subclass resolves differently.
+    """
+    fast = is_fast(imputer, n_rows)
+    preset = FAST if fast else STANDARD
+    if regression is not None:
+        preset = FAST_PRETRAINED if fast else STANDARD_PRETRAINED
+        if not fast and n_rows >= MANY_ROWS:
+            preset = replace(preset, regression=LARGE_REGRESSION)
+    shared = _training(imputer, preset, n_rows, n_columns)
+    scale: Scale = imputer.scale if isinstance(imputer.scale, str) else float(imputer.scale)
+    latent = imputer.n_latent
+    pretrain_steps = 0
+    if regression is not None:
+        n_batches = n_pretrain_batches(n_rows, PRETRAIN_BATCH_SIZE)
+        n_epochs = min(PRETRAIN_EPOCHS, shared["max_epochs"])
+        pretrain_steps = min(PRETRAIN_STEPS, n_epochs * n_batches)
+    on_cpu = checks.torch_device(imputer.device).type == "cpu"
+    resolved: dict[str, Any] = {
+        **shared,
+        "n_latent": max(2, min(20, n_columns)) if latent == "auto" else int(latent),
+        "scale": scale,
+        "beta": float(getattr(imputer, "beta", 1.0)),
+        "weight_observed": bool(imputer.advanced.weight_observed),
+        "impute_from": imputer.advanced.impute_from,
+        "regression": preset.regression if regression == "auto" else regression,
+        "factor_analysis_rows": preset.factor_analysis_rows,
+        "factor_analysis_steps": preset.factor_analysis_steps,
+        "pretrain_steps": pretrain_steps,
+        "pretrain_time_fraction": preset.pretrain_time_fraction,
+        "pretrain_batch_size": PRETRAIN_BATCH_SIZE,
+        "post_pretrain_steps": POST_PRETRAIN_STEPS_CPU if on_cpu else POST_PRETRAIN_STEPS,
+        "fast_preset": fast,
+    }
+    return LatentConfig(**(resolved | own))
+
+
+def resolve_mask_model(setting: Any) -> MaskModel:
+    """Return the mask model that a user's setting stands for."""
+    if isinstance(setting, type):
+        raise TypeError(f"mask_model must be an object and not a class: {setting.__name__}(...).")
+    return mask_model(setting)
+
+
+def resolve_regression(setting: Any, mask: MaskModel, imputer: LatentImputer, n_rows: int) -> Any:
+    """Return None instead of "auto" where a regression does not pay or cannot be used.
+
+    Below FEW_ROWS rows, factor analysis and the networks on top of it have the lower error. Without
+    validation cells nothing can compare the two.
+    """
+    if setting != "auto":
+        return setting
+    usable = imputer.scale != "student" and isinstance(mask, LatentMask | NoMask)
+    pays = n_rows >= FEW_ROWS and imputer.validation_fraction > 0
+    return "auto" if usable and pays else None

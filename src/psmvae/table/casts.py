@@ -1,0 +1,119 @@
+"""New values in the data type of the column they fill.
+
+Decimals are rounded here and not by a library's cast: pyarrow and polars raise where a value
+exceeds the precision, and round the binary number (2.675 to 2.67) instead of the decimal one.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from psmvae.table.cells import Cells
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class New(NamedTuple):
+    """Values for the missing cells of a column.
+
+    Parameters
+    ----------
+    cells : Cells
+        The column.
+    values : ndarray
+        One value a missing cell: float, int, bool, or object holding str.
+    widen : bool
+        Whether a column of integers becomes one of floats, so that values keep their fractions.
+    """
+
+    cells: Cells
+    values: NDArray[Any]
+    widen: bool = False
+
+
+def holds(cells: Cells, values: NDArray[Any]) -> bool:
+    """Whether the column's data type can hold the new values."""
+    text = values.dtype == object
+    match cells.storage:
+        case "object":
+            return True
+        case "null":
+            return False
+        case "string":
+            return text
+        case "category":
+            return not cells.order or text == isinstance(cells.order[0], str)
+        case "boolean":
+            return values.dtype == bool or (not text and cells.family != "nothing")
+        case _:
+            return not text
+
+
+def as_numpy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return numbers in another NumPy type, rounded if it is an integer and clipped to its range.
+
+    Examples
+    --------
+    >>> as_numpy(np.array([-3.0, 2.6, 1e9]), np.dtype("uint8")).tolist()
+    [0, 3, 255]
+    """
+    if dtype.kind == "b":
+        return values.astype(np.float64) >= 0.5
+    if dtype.kind == "f":
+        most = float(np.finfo(dtype).max)
+        return np.clip(values.astype(np.float64), -most, most).astype(dtype)
+    limits = np.iinfo(dtype)
+    whole = values if values.dtype.kind in "iu" else np.rint(values.astype(np.float64))
+    # the largest int64 is not a float64: a cast at the bounds would overflow
+    above, below = whole >= limits.max, whole <= limits.min
+    cast = np.where(above | below, 0, whole).astype(dtype)
+    cast[above], cast[below] = limits.max, limits.min
+    return cast
+
+
+def as_objects(values: NDArray[Any], dtype: str) -> NDArray[Any]:
+    """Return new values as Python objects of the type that `dtype` names."""
+    out = np.empty(values.size, dtype=object)
+    if values.dtype == object:
+        out[:] = values
+    elif dtype.startswith("Decimal"):
+        out[:] = [Decimal(repr(value)) for value in values.astype(np.float64).tolist()]
+    elif dtype.startswith(("Int", "UInt")):
+        # Python's integers have no limits
+        out[:] = [round(value) for value in values.tolist()]
+    elif dtype == "Boolean":
+        out[:] = as_numpy(values, np.dtype(bool)).tolist()
+    else:
+        out[:] = values.tolist()
+    return out
+
+
+def as_decimals(values: NDArray[Any], precision: int, scale: int) -> list[Decimal]:
+    """Return decimals with `scale` digits after the point and `precision` in all, clipped."""
+    most = 10**precision - 1
+    # Python's default context would round at 28 digits
+    context = Context(prec=max(precision, 28))
+    decimals = []
+    for value in values.astype(np.float64).tolist():
+        units = round(context.scaleb(Decimal(repr(value)), scale))
+        decimals.append(context.scaleb(Decimal(min(max(units, -most), most)), -scale))
+    return decimals
+
+
+def filled_numpy(new: New) -> NDArray[Any]:
+    """Return a new array of all cells of a number or bool column, the missing ones replaced."""
+    cells = new.cells
+    column = cells.raw.astype(np.float64) if new.widen else cells.raw.copy()
+    column[cells.missing_rows] = as_numpy(new.values, column.dtype)
+    return column
+
+
+def fill_index(cells: Cells) -> NDArray[np.int64]:
+    """Return where each filled cell is, in the old column followed by the new values."""
+    index = np.arange(cells.missing.size, dtype=np.int64)
+    index[cells.missing_rows] = cells.missing.size + np.arange(cells.missing_rows.size)
+    return index

@@ -1,0 +1,38 @@
+"""Lists of names and values for messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+N_SHOWN = 3
+"""How many distinct texts `counted` lists."""
+
+
+def quoted(names: Iterable[Any], most: int = 10) -> str:
+    """Return a quoted list of names, at most the first `most` of them.
+
+    Examples
+    --------
+    >>> quoted(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    listed = list(names)
+    text = ", ".join(repr(name) for name in listed[:most])
+    return text if len(listed) <= most else f"{text} and {len(listed) - most} more"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return the first few texts with their numbers of cells.
+
+    Examples
+    --------
+    >>> counted({"?": 3, "none": 1})
+    "'?' (3 cells), 'none' (1 cell)"
+    """
+    listed = list(counts.items())[:N_SHOWN]
+    text = ", ".join(f"{word!r} ({n:,} cell{'s' if n > 1 else ''})" for word, n in listed)
+    more = len(counts) - len(listed)
+    return f"{text} and {more:,} more" if more else text
