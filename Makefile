@@ -9,51 +9,62 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-data test-all lint format types bench bench-speed clean
+.PHONY: help install demo docs test test-replication test-slow test-gpu test-data test-all lint format types bench bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
-	  | while IFS='|' read -r name what; do printf '  make %-12s %s\n' "$$name" "$$what"; done
+	  | while IFS='|' read -r name what; do printf '  make %-17s %s\n' "$$name" "$$what"; done
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml replication/pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]' -e replication
 	touch $@
 
-install: $(STAMP)  ## make .venv and install the package with all it can use
+install: $(STAMP)  ## make .venv and install the library and the replication with all extras
 
-demo: $(STAMP)  ## impute a simulated trial with known truth; files in demo/
+demo: $(STAMP)  ## impute a simulated trial with known truth; writes demo/
 	$(BIN)/psmvae demo -o demo
 
-test: $(STAMP)  ## the tests, less those below
+docs: $(STAMP)  ## build the documentation site; writes docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+test: $(STAMP)  ## the tests of the library, except those below
 	$(PYTEST)
+
+test-replication: $(STAMP)  ## the tests of the paper's experiments
+	cd replication && ../$(PYTEST)
 
 test-slow: $(STAMP)  ## the tests that take long
 	$(PYTEST) -m "slow and not gpu and not data"
+	cd replication && ../$(PYTEST) -m "slow and not gpu and not data"
 
 test-gpu: $(STAMP)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu
+	cd replication && ../$(BIN)/python -m pytest -m gpu
 
-test-data: $(STAMP)  ## the tests that need data that does not ship
-	$(PYTEST) -m "data and not gpu"
+test-data: $(STAMP)  ## the tests that need the paper's data (PSMVAE_DATA_HOME)
+	cd replication && ../$(PYTEST) -m "data and not gpu"
 
 test-all: $(STAMP)  ## every test
 	$(PYTEST) -m ""
+	cd replication && ../$(PYTEST) -m ""
 
-lint: $(STAMP)  ## ruff: style, and what is banned
+lint: $(STAMP)  ## ruff: style and banned constructs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(STAMP)  ## let ruff repair what it can
+format: $(STAMP)  ## apply ruff's fixes and formatting
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-types: $(STAMP)  ## mypy, strict, on src
+types: $(STAMP)  ## mypy --strict on both packages
 	$(BIN)/mypy
+	cd replication && ../$(BIN)/mypy
 
-bench: $(STAMP)  ## the numbers of the docs, to benchmarks/results/; the last two need PSMVAE_DATA_HOME
+bench: $(STAMP)  ## the figures of the docs, to benchmarks/results/; the last two need PSMVAE_DATA_HOME
 	$(BIN)/python benchmarks/breast.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/open_once.py
 	$(BIN)/python benchmarks/trial.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/proper.py --page
@@ -66,6 +77,6 @@ bench-speed: $(STAMP)  ## the command line, growing tables, and a CUDA device
 	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/gpu.py
 
-clean:  ## remove .venv and everything that was made
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean:  ## remove .venv and all generated files
+	rm -rf $(VENV) demo build dist docs/_build docs/generated docs/auto_examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,17 +1,15 @@
-"""How long the command line and the imports take, in processes of their own, start to finish.
+"""Time of the command line and of imports, each measured in a new process.
 
-1. ``psmvae impute`` with its defaults on a CSV of 1,000 rows and 10 columns (seven of numbers, two
-   of levels, one of whole numbers; a fifth of the cells missing): from the start of Python over
-   reading, fit and transform to the written file. The filled table is looked at, not timed: it must
-   have every row and no missing cell.
-2. Imports: ``import psmvae``, ``psmvae --help``, and the imputer with all it needs to be made,
-   scikit-learn among it (torch is loaded by ``fit``); an empty program beside them, for what Python
-   itself takes. The first round may read files from the disk that later ones find in memory, so
-   rounds are told apart.
-3. What the imputer's import consists of: seconds of the slowest packages, each without the packages
-   it loads, by ``python -X importtime`` (which slows every import a little).
+1. ``psmvae impute`` with its defaults on a CSV file of 1,000 rows and 10 columns: seven real, two
+   categorical and one integer column, with a fifth of the cells missing. The time is that of the
+   whole process. The output is checked: it must have every row and no missing cell.
+2. Imports: ``import psmvae``, ``psmvae --help``, and the imputer class, which loads scikit-learn
+   (torch is loaded by ``fit``). An empty program measures the start of Python. In the first round
+   files may be read from disk, so the time of each round is recorded.
+3. The parts of the imputer's import: seconds of the slowest packages, each without the packages it
+   imports, from ``python -X importtime`` (which slows every import a little).
 
-"asked" is meant for the slowest round. Run with
+"asked" is the limit for the slowest round. Run with
 
     python benchmarks/command.py [--repeats 3] [--threads 2]
 """
@@ -44,12 +42,12 @@ IMPORTS = {
     "psmvae --help": ["-m", "psmvae", "--help"],
     "psmvae.PSMVAEImputer": ["-c", IMPUTER],
 }
-# Seconds that these may take.
+# Limits in seconds.
 ASKED = {IMPUTE: 20.0, "import psmvae": 3.0, "psmvae.PSMVAEImputer": 3.0}
 
 
 def make_table(path: Path, n_rows: int, n_columns: int) -> None:
-    """Write a CSV of numbers, with levels and whole numbers in the last three columns."""
+    """Write a CSV file of real columns; the last three are categorical and integer."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n_rows, 3)) @ rng.normal(size=(3, n_columns))
     x += 0.5 * rng.normal(size=x.shape)
@@ -59,7 +57,7 @@ def make_table(path: Path, n_rows: int, n_columns: int) -> None:
         if j == n_columns - 1:
             return str(round(10 * value))
         if j >= n_columns - 3:
-            return "high" if value > 1 else "low" if value < -1 else "middle"
+            return "high" if value > 1 else "low" if value < -1 else "medium"
         return f"{value:.4f}"
 
     with path.open("w", newline="") as file:
@@ -73,7 +71,7 @@ def make_table(path: Path, n_rows: int, n_columns: int) -> None:
 
 
 def check_filled(path: Path, n_rows: int) -> None:
-    """Raise where a row is lost or a cell is empty."""
+    """Raise if a row or a cell is missing."""
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
     if len(rows) != n_rows + 1 or any(cell == "" for row in rows for cell in row):
@@ -82,7 +80,7 @@ def check_filled(path: Path, n_rows: int) -> None:
 
 
 def run(arguments: list[str], threads: int) -> tuple[float, str]:
-    """Seconds of a Python process with these arguments, and what it wrote to stderr."""
+    """Run Python with these arguments; return the seconds and the text of stderr."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     start = time.perf_counter()
     done = subprocess.run(
@@ -101,7 +99,7 @@ def run(arguments: list[str], threads: int) -> tuple[float, str]:
 
 
 def slowest_packages(report: str, n: int = 8) -> dict[str, float]:
-    """Seconds of each package's own modules, the slowest first, from what ``importtime`` wrote."""
+    """Seconds of each package's own modules, slowest first, from the output of ``importtime``."""
     total: Counter[str] = Counter()
     for line in report.splitlines():
         own, _, name = line.removeprefix("import time:").partition("|")
@@ -111,7 +109,7 @@ def slowest_packages(report: str, n: int = 8) -> dict[str, float]:
 
 
 def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """A record a command, with the seconds of every round."""
+    """One record per command, with the seconds of every round."""
     table, filled = folder / "table.csv", folder / "filled.csv"
     make_table(table, options.rows, options.columns)
     impute = ["-m", "psmvae", "impute", str(table), "-o", str(filled), "--force", "--quiet"]
@@ -136,7 +134,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """A row a command."""
+    """One row per command."""
     lines = [
         "| command | median, s | slowest, s | asked: under |",
         "| --- | ---: | ---: | ---: |",
@@ -150,13 +148,13 @@ def markdown(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure all and write the record."""
-    parser = argparse.ArgumentParser(description="Seconds of the command line and of imports.")
+    """Measure everything and write the results."""
+    parser = argparse.ArgumentParser(description="Time of the command line and of imports.")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--epochs", type=int, help="epochs at most, if not the default")
+    parser.add_argument("--epochs", type=int, help="maximum number of epochs")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
 

@@ -1,8 +1,9 @@
 """The demo's comparison over several simulated trials.
 
-Each seed is a trial of 800 patients with three kinds of drop-out and known truth, imputed by the
-mean, by MICE and by psmvae with its defaults, told only that the outcome may go missing by its own
-value. The default seeds were not looked at while anything was chosen. Run with
+Each seed is a trial of 800 patients with known true values and dropout reasons. It is imputed by
+the mean, by MICE and by PSMVAE with its defaults and a mask model in which the outcome's
+missingness depends on its own value. The default seeds were not used to choose any setting. Run
+with
 
     python benchmarks/trial.py [--seeds 10 11 12 13 14]
 """
@@ -22,9 +23,9 @@ RESULTS = Path(__file__).parent / "results" / "trial.json"
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """Mean over seeds, a row a method."""
+    """Mean and standard deviation over seeds, one row per method."""
     lines = [
-        "| method | RMSE, all missing cells | RMSE, outcomes lost because bad | bias of the mean |",
+        "| method | RMSE, all missing cells | RMSE, bad-outcome dropout | bias of the mean |",
         "| --- | --- | --- | --- |",
     ]
     for method in dict.fromkeys(record["method"] for record in records):
@@ -38,7 +39,7 @@ def markdown(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Run the trials, print the table and write the record."""
+    """Run the trials, print the table and write the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[10, 11, 12, 13, 14])
     parser.add_argument("--out", type=Path, default=RESULTS)

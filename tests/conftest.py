@@ -1,4 +1,4 @@
-"""What every test shares."""
+"""Fixtures of all tests."""
 
 import importlib
 import json
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def pytest_configure(config):
-    """One thread a test worker: workers that each take every core slow one another down."""
+    """Give each parallel test worker one thread, so that workers do not compete for cores."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         import torch
 
@@ -22,13 +22,13 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The repository."""
+    """The root folder of the repository."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def environment() -> dict[str, str]:
-    """The environment of a subprocess: the package from src, one thread, no colours forced."""
+    """The environment of a subprocess: the package from src, one thread, default colours."""
     forced = ("FORCE_COLOR", "NO_COLOR", "COLUMNS")
     inherited = {name: value for name, value in os.environ.items() if name not in forced}
     return {**inherited, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
@@ -36,7 +36,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def python(environment):
-    """Run a piece of Python in a fresh process and give what it printed."""
+    """Run Python code in a new process and return its output."""
 
     def run(code: str) -> str:
         done = subprocess.run(
@@ -55,7 +55,7 @@ def python(environment):
 
 @pytest.fixture(scope="module")
 def benchmark():
-    """A benchmark as a module; they import one another as scripts of one folder do."""
+    """Import a script of benchmarks/ as a module. Scripts import each other by name."""
     folder = str(ROOT / "benchmarks")
     sys.path.insert(0, folder)
     yield importlib.import_module
@@ -67,7 +67,7 @@ def benchmark():
 
 @pytest.fixture
 def script(environment, tmp_path):
-    """Run a benchmark in small, and give what it printed and its record."""
+    """Run a script of benchmarks/ and return its output and its results file."""
 
     def run(name, *arguments, **variables):
         out = tmp_path / f"{name}.json"
@@ -81,7 +81,7 @@ def script(environment, tmp_path):
         )
         assert done.returncode == 0, done.stderr
         result = json.loads(out.read_text())
-        # records that were added to a file one by one have a machine each
+        # a results file that is extended by several runs stores the machine in each record
         one = result if "machine" in result else result["records"][-1]
         assert one["machine"]["cpus"] == os.cpu_count()
         return done.stdout, result

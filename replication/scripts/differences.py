@@ -1,21 +1,21 @@
-"""Rows of the RMSE tables that differ from the paper's: the causes that were looked for, tried.
+"""Rows of the RMSE tables that differ from the paper's, trained as in the published program.
 
-`docs/results.md` has every row by the paper's text. Where its mean at MCAR is more than a tenth off
-what was printed, this trains the row again with what the published program has instead, in the same
-cells (five seeds, the table's own masks, errors in ranges of the columns):
+`docs/results.md` has every row as described in the paper's text. Where the mean under MCAR differs
+from the printed one by more than a tenth, this script trains the row again with the choices of the
+published program, on the same cells (five seeds, our masks, errors in ranges of the columns):
 
-- PSMVAE(a): imputed from p(x_obs|z,r) rather than p(x_mis|z,r); and the same with two hidden
-  layers, terms and first weights as in the program (readings.py);
-- DLGM, HIVAE, VAE: two hidden layers rather than one;
-- GAIN: a sigmoid on the output, although data are standardised; 1,000 steps rather than epochs;
-- MIWAE and not-MIWAE: a linear decoder, a Normal likelihood and, in not-MIWAE, a mask that is known
-  to hide high values; z has one dimension less than there are columns.
+- PSMVAE(a): imputes from p(x_obs|z,r) instead of p(x_mis|z,r); and the same with two hidden layers,
+  the objective and the initial weights of the program (readings.py);
+- DLGM, HIVAE, VAE: two hidden layers instead of one;
+- GAIN: a sigmoid output, although the data are standardised; 1,000 steps instead of epochs;
+- MIWAE and not-MIWAE: a linear decoder, a Normal likelihood and, in not-MIWAE, a mask model in
+  which high values are missing; z has one dimension less than there are columns.
 
 Run with
 
-    PSMVAE_DATA_HOME=... python benchmarks/differences.py [--device cuda] [--jobs 12] [--page]
+    PSMVAE_DATA_HOME=... python scripts/differences.py [--device cuda] [--jobs 12] [--page]
 
-which goes on from the records that are there; ``--out`` begins another file.
+Variants that have a record are skipped; ``--out`` names another file of records.
 """
 
 from __future__ import annotations
@@ -25,30 +25,27 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+
+from psmvae.models.gain import GAIN
+from psmvae.nn.factors import PX
+from psmvae.nn.network import Linear
 from psmvae_paper import Cell, load_records
+from psmvae_paper.marked_tables import replace_table
 from psmvae_paper.measure import point_metrics, quietly, set_draws, unfitted
 from psmvae_paper.methods import find_method
 from psmvae_paper.paper import PaperKey, paper
 from psmvae_paper.protocol import make_problem
 from psmvae_paper.stacked_fit import fit_stacked
 from readings import BATCH, training
-from torch import Tensor, nn
-from tried import Key, Record, add_arguments, run_all
+from resumable import PAGE, RECORDS, Key, Record, add_arguments, run_all
 
-from pages import DOCS, write_page
-from psmvae.models.gain import GAIN
-from psmvae.nn.factors import PX
-from psmvae.nn.network import Linear
-
-RESULTS = Path(__file__).parent / "results" / "differences.json"
-EXPERIMENTS = RESULTS.parent / "experiments"
-PAGE = DOCS / "benchmark.md"
-# The largest first.
+RESULTS = RECORDS / "differences.json"
+# Missing rates of the paper's tables, the largest table first.
 RATES = {"adult": 0.2, "credit": 0.8, "letter": 0.2, "wine": 0.2, "spam": 0.8, "breast": 0.8}
 STEPS = 1000
 KEY = ("row", "table", "variant")
@@ -56,7 +53,7 @@ AS_THE_ROW = "as the row"
 
 
 class Affine(nn.Module):
-    """A decoder without hidden layers, in the place of an `MLP` that knows one set."""
+    """A decoder without hidden layers, which replaces an `MLP` with one pattern set."""
 
     def __init__(self, like: nn.Module, n_in: int, noise: Any) -> None:
         super().__init__()
@@ -77,7 +74,7 @@ class Affine(nn.Module):
 
 @contextmanager
 def linear_decoder() -> Iterator[None]:
-    """Build models whose p(x|z) is linear in z."""
+    """Patch `PX` so that p(x|z) is linear in z."""
     made = PX.__init__
 
     def linear(
@@ -95,7 +92,7 @@ def linear_decoder() -> Iterator[None]:
 
 @contextmanager
 def sigmoid_output() -> Iterator[None]:
-    """Let GAIN's generator say nothing outside (0, 1)."""
+    """Patch GAIN so that its generator has a sigmoid output."""
     made = GAIN.generate
     GAIN.generate = lambda self, batch, filler: torch.sigmoid(made(self, batch, filler))
     try:
@@ -105,10 +102,10 @@ def sigmoid_output() -> Iterator[None]:
 
 
 class Variant(NamedTuple):
-    """Where a row is trained in another way, and how.
+    """A way to train a row, on some tables.
 
-    ``parameters`` are other than the row's, ``patched`` is what else differs, and ``rules`` are
-    scored: name, K and the head that is imputed from.
+    ``parameters`` replace those of the row, ``patched`` is active in training and imputation, and
+    each of ``rules`` is scored: name, K and the head that imputations come from.
     """
 
     name: str
@@ -125,7 +122,7 @@ def two_layers(imputer: Any, n_rows: int) -> dict[str, Any]:
 
 
 def thousand_steps(imputer: Any, n_rows: int) -> dict[str, Any]:
-    """As many epochs as make 1,000 steps."""
+    """The number of epochs with 1,000 steps."""
     del imputer
     return {"max_epochs": max(1, round(STEPS / math.ceil(n_rows / BATCH)))}
 
@@ -133,8 +130,8 @@ def thousand_steps(imputer: Any, n_rows: int) -> dict[str, Any]:
 def normal_likelihood(imputer: Any, n_rows: int) -> dict[str, Any]:
     """A Normal with a scale for each column, z of one dimension less than columns."""
     del n_rows
-    told: dict[str, Any] = {"scale": "learned", "n_latent": len(imputer.kinds) - 1}
-    return told | ({"mask_model": "self-high"} if hasattr(imputer, "mask_model") else {})
+    changed: dict[str, Any] = {"scale": "learned", "n_latent": len(imputer.kinds) - 1}
+    return changed | ({"mask_model": "self-high"} if hasattr(imputer, "mask_model") else {})
 
 
 MANY = 1000
@@ -167,7 +164,7 @@ VARIANTS: dict[str, tuple[Variant, ...]] = {
 
 
 def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
-    """Train five seeds of one variant in one program; the errors of its rules."""
+    """Train all seeds of one variant as one stack; return the errors of its rules."""
     row, table = key["row"], key["table"]
     variant = next(one for one in VARIANTS[row] if one.name == key["variant"])
     seeds = range(options["seeds"])
@@ -188,7 +185,7 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
         errors = []
         for imputer, problem in zip(fitted, problems, strict=True):
             set_draws(imputer, n_draws)
-            # a sigmoid is part of imputing too
+            # the patch, such as a sigmoid output, also affects imputation
             with variant.patched(), imputed_from(imputer.model_, head), quietly():
                 filled = imputer.transform(problem.incomplete).to_numpy(float)
             errors.append(point_metrics(problem, filled)["rmse"])
@@ -199,7 +196,7 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
 
 @contextmanager
 def imputed_from(model: Any, head: str) -> Iterator[None]:
-    """Let p(x_obs|z,r) stand for p(x_mis|z,r), in p(m|x,r) of importance weights too, or not."""
+    """Replace p(x_mis|z,r) by p(x_obs|z,r) if so named, also in the p(m|x,r) of the weights."""
     if head == "x_obs":
         model.x_mis = lambda p_x_obs, _: p_x_obs
     try:
@@ -209,7 +206,7 @@ def imputed_from(model: Any, head: str) -> Iterator[None]:
 
 
 def printed(row: str, rule: str, table: str) -> tuple[str, float] | None:
-    """The method whose figure a rule is compared with, and what the paper printed for it."""
+    """The method that a rule is compared with, and its printed error."""
     method = "miwae-10000" if (row, rule) == ("miwae", f"K = {MANY:,}") else row
     if (row, rule) == ("not-miwae", "K = 1"):
         return None
@@ -219,9 +216,9 @@ def printed(row: str, rule: str, table: str) -> tuple[str, float] | None:
 
 
 def ours() -> dict[tuple[str, str], float]:
-    """The means of the tables by method and data set, from the experiments' records."""
+    """Our means under MCAR by method and data set, from the records of the experiments."""
     errors: dict[tuple[str, str], list[float]] = {}
-    for record in load_records(EXPERIMENTS):
+    for record in load_records(RECORDS):
         cell = Cell.from_json(record["cell"])
         of_table = Cell(cell.dataset, "mcar", RATES.get(cell.dataset, 0.0), cell.seed, cell.method)
         if cell == of_table:
@@ -230,13 +227,13 @@ def ours() -> dict[tuple[str, str], float]:
 
 
 def markdown(records: Sequence[Record], tables: Mapping[tuple[str, str], float]) -> str:
-    """A line for each rule that the paper has a figure for; ``tables`` are the tables' means."""
+    """The table: a line for each rule with a printed error; ``tables`` are our means."""
     lines = [
         "| row | on | trained and imputed as | error | in the paper | ratio | in our table |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: |",
     ]
     there = {tuple(record[name] for name in KEY): record["errors"] for record in records}
-    # a row after the other, and within it the largest tables first
+    # by row, the largest tables first
     known = [tuple(key.values()) for row in VARIANTS for key in all_keys([row])]
     for row, table, how in (key for key in known if key in there):
         for rule, errors in there[row, table, how].items():
@@ -245,23 +242,23 @@ def markdown(records: Sequence[Record], tables: Mapping[tuple[str, str], float])
                 continue
             method, figure = compared
             error = float(np.mean(errors))
-            told = how if rule == AS_THE_ROW else f"{how}; {rule}"
+            variant = how if rule == AS_THE_ROW else f"{how}; {rule}"
             lines.append(
-                f"| {find_method(method).label} | {table} | {told} | {error:.4f} | {figure:.4f} "
+                f"| {find_method(method).label} | {table} | {variant} | {error:.4f} | {figure:.4f} "
                 f"| {error / figure:.2f} | {tables[method, table]:.4f} |"
             )
-    lacking = [
+    missing = [
         f"{find_method(row).label} on {table}, {how}"
         for row, table, how in known
         if (row, table, how) not in there
     ]
-    if lacking:
-        lines += ["", f"Not run: {'; '.join(lacking)}."]
+    if missing:
+        lines += ["", f"Not run: {'; '.join(missing)}."]
     return "\n".join(lines)
 
 
 def all_keys(rows: Iterable[str] = tuple(VARIANTS), tables: Iterable[str] = ALL) -> list[Key]:
-    """What there is to run, the largest tables first."""
+    """All variants, the largest tables first."""
     return [
         dict(zip(KEY, (row, table, variant.name), strict=True))
         for table in sorted(tables, key=ALL.index)
@@ -272,18 +269,18 @@ def all_keys(rows: Iterable[str] = tuple(VARIANTS), tables: Iterable[str] = ALL)
 
 
 def main() -> None:
-    """Train, measure and write the records and, if asked to, the page."""
+    """Train, measure and write the records and, with --page, the page."""
     parser = argparse.ArgumentParser(description="Rows that differ from the paper's.")
     parser.add_argument("--rows", nargs="+", default=list(VARIANTS), choices=VARIANTS)
     parser.add_argument("--tables", nargs="+", default=ALL, choices=ALL)
-    parser.add_argument("--epochs", type=int, help="of every variant")
+    parser.add_argument("--epochs", type=int, help="epochs of every variant")
     add_arguments(parser, RESULTS)
     options = parser.parse_args()
-    told = {name: getattr(options, name) for name in ("epochs", "seeds", "device")}
+    settings = {name: getattr(options, name) for name in ("epochs", "seeds", "device")}
     keys = all_keys(options.rows, options.tables)
-    records = run_all(measure, keys, told, options.out, options.jobs)
+    records = run_all(measure, keys, settings, options.out, options.jobs)
     if options.page:
-        write_page(PAGE, "differences", markdown(records, ours()))
+        replace_table(PAGE, "differences", markdown(records, ours()))
 
 
 if __name__ == "__main__":

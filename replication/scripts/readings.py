@@ -1,31 +1,29 @@
-"""PSMVAE(b) at 80 % missing as the paper's text can be read, and as its published program has it.
+"""Interpretations of PSMVAE(b) at 80 % missing: the paper's text, and its published program.
 
-Two of the paper's figures for breast and spam at K = 10,000 go opposite ways from K = 1: worse on
-breast (.1125 after .1004), far better on spam (.0552 after .0591). Where text and program differ,
-or the text leaves a choice, this trains both on the paper's own masks, five seeds, and imputes by
-each rule:
+From K = 1 to K = 10,000 the printed error increases on breast (.1004 to .1125) and decreases on
+spam (.0591 to .0552). Where text and program differ, or the text is ambiguous, this script trains
+both variants on the paper's masks, with five seeds, and imputes by each rule:
 
 - *layers*: hidden layers of 128 units; one in the text, two in the program;
-- *terms*: the objective as printed, or as the program adds it up, where the KL of r and all terms
-  of x_mis weigh one over the rows of a batch;
-- *start*: first weights from a uniform distribution, as everywhere here, or Xavier's, as the
-  program has them;
-- *sizes*: 128 units, batches of 200 and π' = .5, the text's; 400 units, batches of 512 and
-  π' = .005, what a version of the program has where nothing is said; or the text's with π' = .9,
-  which a line of its script of tables names beside .5;
-- *head*: imputations from p(x_mis|z,r), the model and ``.paper("b")``, or p(x_obs|z,r), which
-  the text names once and the program has;
-- *weights*: with p(m|z,r), Bayes' rule; without; the program's, where a draw is one z for each
-  set, its weight the product of all sets' p(x_obs|z,r) with nothing of p(z|r) / q(z|r,·), and sets
-  count as q(r|x_obs,m) says; over q(r), Bayes' rule without p(m|z,r) and then divided by
-  q(r|x_obs,m), although sets are added up, as versions of the program do in other forms; or the
-  text's formula, z from q(z|x_obs,m), a draw of x_mis, and no p(x_obs|z,r).
+- *terms*: the objective as printed, or as in the program, where the KL term of r and all terms of
+  x_mis are divided by the number of rows of a batch;
+- *start*: uniform initial weights, as in psmvae, or Xavier initialisation, as in the program;
+- *sizes*: 128 units, batches of 200 and π' = .5, as in the text; 400 units, batches of 512 and
+  π' = .005, the defaults of a version of the program; or the text's with π' = .9, which the
+  program's script of tables also names;
+- *head*: imputations from p(x_mis|z,r), as the model and ``.paper("b")`` have it, or from
+  p(x_obs|z,r), as one formula of the text and the program have it;
+- *weights*: with p(m|z,r), Bayes' rule; without p(m|z,r); the program's, where a draw is one z for
+  each set, its weight is the product of p(x_obs|z,r) over all sets without p(z|r) / q(z|r,·), and
+  sets are weighted by q(r|x_obs,m); over q(r), Bayes' rule without p(m|z,r), divided by
+  q(r|x_obs,m) although sets are summed over, as in versions of the program; or the text's formula,
+  with z from q(z|x_obs,m), a draw of x_mis, and no p(x_obs|z,r).
 
 Errors are in ranges of the columns. Run with
 
-    PSMVAE_DATA_HOME=... python benchmarks/readings.py [--device cuda] [--jobs 5] [--page]
+    PSMVAE_DATA_HOME=... python scripts/readings.py [--device cuda] [--jobs 5] [--page]
 
-which goes on from the records that are there; ``--out`` begins another file.
+Trainings that have a record are skipped; ``--out`` names another file of records.
 """
 
 from __future__ import annotations
@@ -37,65 +35,63 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from psmvae_paper import Cell
-from psmvae_paper.measure import set_draws
-from psmvae_paper.paper import PaperKey, paper
-from psmvae_paper.paper_masks import printed_rmse
-from psmvae_paper.protocol import make_problem
-from psmvae_paper.stacked_fit import fit_stacked
 from torch import Tensor
-from tried import Key, Record, add_arguments, run_all
 
-from pages import DOCS, write_page
 from psmvae import Network, PSMVAEImputer
 from psmvae.inference.objective import elbo
 from psmvae.models.batch import Batch, LogDensities
 from psmvae.nn.network import Linear
 from psmvae.nn.noise import Noise
-from psmvae.training import latent
+from psmvae.training import latent_recipe
+from psmvae_paper import Cell
+from psmvae_paper.marked_tables import replace_table
+from psmvae_paper.measure import set_draws
+from psmvae_paper.paper import PaperKey, paper
+from psmvae_paper.paper_masks import printed_rmse
+from psmvae_paper.protocol import make_problem
+from psmvae_paper.stacked_fit import fit_stacked
+from resumable import PAGE, RECORDS, Key, Record, add_arguments, run_all
 
-RESULTS = Path(__file__).parent / "results" / "readings.json"
-PAGE = DOCS / "benchmark.md"
+RESULTS = RECORDS / "readings.json"
 RATE = 0.8
-# Rows of a batch in the text: the program adds up some terms over them, and averages others.
+# Rows of a batch in the text: the program sums some terms over them and averages others.
 BATCH = 200
 # Units of a layer, rows of a batch and π'.
 SIZES = {"text": (128, BATCH, 0.5), "defaults": (400, 512, 0.005), "pi .9": (128, BATCH, 0.9)}
-# How a training can be read.
-READ = {
+# The variants of a training.
+VARIANTS = {
     "mechanism": ("mcar", "mnar"),
     "layers": (1, 2),
     "terms": ("paper", "program"),
     "start": ("uniform", "program"),
     "sizes": tuple(SIZES),
 }
-# What is run where nothing else is asked for.
+# The defaults of the options.
 STANDARD = {"mechanism": ("mcar",), "sizes": ("text",)}
 WEIGHTS = ("with p(m)", "without p(m)", "program's", "over q(r)", "text's")
-# Draws and sets that are decoded in one go.
+# Draws times sets that are decoded at once.
 AT_ONCE = 1_000_000
 
 
 def program_elbo(
-    answer: LogDensities, *, weight_observed: Tensor | float, beta: float, n_batch: int = BATCH
+    densities: LogDensities, *, weight_observed: Tensor | float, beta: float, n_batch: int = BATCH
 ) -> Tensor:
-    """The program's objective, a row: what it averages rather than adds up weighs 1 / n_batch."""
-    q_r = answer.log_q_r.exp()
-    per_set = answer.log_p_x_obs * weight_observed + answer.log_p_m
-    if answer.auxiliary is not None:
-        per_set = per_set + answer.auxiliary / n_batch
-    kl_r = (q_r * (answer.log_q_r - answer.log_p_r)).sum(-1)
-    return (q_r * (per_set.mean(2) - beta * answer.kl_z)).sum(-1) - beta * kl_r / n_batch
+    """The program's objective of each row: the terms that it averages have weight 1 / n_batch."""
+    q_r = densities.log_q_r.exp()
+    per_set = densities.log_p_x_obs * weight_observed + densities.log_p_m
+    if densities.auxiliary is not None:
+        per_set = per_set + densities.auxiliary / n_batch
+    kl_r = (q_r * (densities.log_q_r - densities.log_p_r)).sum(-1)
+    return (q_r * (per_set.mean(2) - beta * densities.kl_z)).sum(-1) - beta * kl_r / n_batch
 
 
 @contextmanager
 def training(terms: str, start: str, n_batch: int = BATCH) -> Iterator[None]:
-    """Train on the paper's objective or the program's, from uniform weights or Xavier's."""
+    """Patch the objective (the paper's or the program's) and the initialisation of weights."""
     made = Linear.__init__
 
     def xavier(self: Linear, *sizes: Any, **settings: Any) -> None:
@@ -108,17 +104,17 @@ def training(terms: str, start: str, n_batch: int = BATCH) -> Iterator[None]:
                 self.bias.zero_()
 
     of_program = functools.partial(program_elbo, n_batch=n_batch)
-    latent.elbo = of_program if terms == "program" else elbo
+    latent_recipe.elbo = of_program if terms == "program" else elbo
     Linear.__init__ = xavier if start == "program" else made
     try:
         yield
     finally:
-        latent.elbo, Linear.__init__ = elbo, made
+        latent_recipe.elbo, Linear.__init__ = elbo, made
 
 
 @contextmanager
 def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
-    """Impute from one head, by one kind of weights."""
+    """Patch an imputer: the head that imputations come from, and the importance weights."""
     model = imputer.model_
 
     def no_mask(m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
@@ -127,7 +123,7 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
 
     settings = model.settings
     model.settings = dataclasses.replace(settings, impute_from=head)
-    # rules of this script alone
+    # weights that the library does not have
     if weights == "without p(m)":
         setattr(model, "_mask_of_z", no_mask)  # noqa: B010
     elif weights != "with p(m)":
@@ -141,7 +137,7 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
 
 
 def expected_by(imputer: PSMVAEImputer, x: Tensor, m: Tensor, weights: str) -> Tensor:
-    """E[statistics(x)] by weights of this script's own, ``(row, statistic)``."""
+    """E[statistics(x)] by weights that the library does not have, ``(row, statistic)``."""
     model, n_draws = imputer.model_, imputer.n_draws
     noise = Noise(imputer.random_state, x.device)
     n_rows = max(1, AT_ONCE // (n_draws * model.settings.n_sets))
@@ -152,15 +148,15 @@ def expected_by(imputer: PSMVAEImputer, x: Tensor, m: Tensor, weights: str) -> T
         if weights == "text's":
             found.append(_by_the_text(model, batch, shape, noise))
             continue
-        answer = model.log_densities(batch, noise.normal(*shape))
+        densities = model.log_densities(batch, noise.normal(*shape))
         if weights == "program's":
-            of_draw = torch.softmax(answer.log_p_x_obs.sum(-1), -1)
-            w = of_draw[..., None] * answer.log_q_r.exp()[:, :, None]
+            of_draw = torch.softmax(densities.log_p_x_obs.sum(-1), -1)
+            w = of_draw[..., None] * densities.log_q_r.exp()[:, :, None]
         else:
-            log_w = answer.log_p_x_obs + answer.log_p_z - answer.log_q_z
-            log_w = log_w + (answer.log_p_r - answer.log_q_r)[:, :, None]
+            log_w = densities.log_p_x_obs + densities.log_p_z - densities.log_q_z
+            log_w = log_w + (densities.log_p_r - densities.log_q_r)[:, :, None]
             w = torch.softmax(log_w.flatten(2), -1).reshape(log_w.shape)
-        found.append(torch.einsum("nrls,nrlsk->nrk", w, answer.p_x.expected())[0])
+        found.append(torch.einsum("nrls,nrlsk->nrk", w, densities.p_x.expected())[0])
     return torch.cat(found)
 
 
@@ -172,7 +168,7 @@ def _by_the_text(model: Any, batch: Batch, shape: tuple[int, ...], noise: Noise)
     of_set = below.sum(-1).clamp(max=shape[3] - 1)[..., None, None]
 
     def chosen(values: Tensor) -> Tensor:
-        """Those of the set that each draw is of."""
+        """The values of the set of each draw."""
         whole = values.expand(*shape[:4], values.shape[-1])
         return whole.gather(3, of_set.expand(*shape[:3], 1, values.shape[-1]))
 
@@ -188,7 +184,7 @@ def _by_the_text(model: Any, batch: Batch, shape: tuple[int, ...], noise: Noise)
 
 
 def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
-    """Train five seeds in one program; the errors of every rule."""
+    """Train all seeds as one stack; return the errors of every rule."""
     seeds = range(options["seeds"])
     what = (key["table"], key["mechanism"], RATE)
     cells = [Cell(*what, seed, "psmvae-b", masks="paper") for seed in seeds]
@@ -227,7 +223,7 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
 
 
 def markdown(records: Sequence[Record]) -> str:
-    """A line for each table, mechanism and rule: the lowest and highest mean over trainings."""
+    """The table: lowest and highest mean over trainings, by data set, mechanism and rule."""
     lines = [
         "| on | imputed by | trainings | lowest | highest | in the paper |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
@@ -247,23 +243,23 @@ def markdown(records: Sequence[Record]) -> str:
 
 
 def main() -> None:
-    """Train, measure and write the records and, if asked to, the page."""
-    parser = argparse.ArgumentParser(description="Readings of PSMVAE(b) at 80 % missing.")
+    """Train, measure and write the records and, with --page, the page."""
+    parser = argparse.ArgumentParser(description="Interpretations of PSMVAE(b) at 80 % missing.")
     parser.add_argument("--tables", nargs="+", default=["breast", "spam"])
-    for name, choices in READ.items():
+    for name, choices in VARIANTS.items():
         kind = type(choices[0])
-        usual = STANDARD.get(name, choices)
-        parser.add_argument(f"--{name}", nargs="+", type=kind, default=usual, choices=choices)
+        default = STANDARD.get(name, choices)
+        parser.add_argument(f"--{name}", nargs="+", type=kind, default=default, choices=choices)
     parser.add_argument("--epochs", type=int, default=1000)
     parser.add_argument("--draws", type=int, default=10_000)
     add_arguments(parser, RESULTS)
     options = parser.parse_args()
-    told = {name: getattr(options, name) for name in ("epochs", "seeds", "draws", "device")}
-    read = itertools.product(options.tables, *(getattr(options, name) for name in READ))
-    keys = [dict(zip(("table", *READ), one, strict=True)) for one in read]
-    records = run_all(measure, keys, told, options.out, options.jobs)
+    settings = {name: getattr(options, name) for name in ("epochs", "seeds", "draws", "device")}
+    read = itertools.product(options.tables, *(getattr(options, name) for name in VARIANTS))
+    keys = [dict(zip(("table", *VARIANTS), one, strict=True)) for one in read]
+    records = run_all(measure, keys, settings, options.out, options.jobs)
     if options.page:
-        write_page(PAGE, "readings", markdown(records))
+        replace_table(PAGE, "readings", markdown(records))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
-"""PSMVAE(a) where nothing goes missing by its own value: the error by rule of imputation.
+"""PSMVAE(a) under MCAR: the error during training, by imputation rule.
 
-On cells that are missing at random p(m|x,r) has nothing to learn from the values, but it and
-p(x_mis|z,r) are free to explain the holes together. Imputations by the same model, while it is
-trained, by three rules:
+Under MCAR p(m|x,r) cannot be learned from the values, but p(m|x,r) and p(x_mis|z,r) can explain the
+mask together. The same model is imputed during training by three rules:
 
 - *tilted*: p(x_mis|z,r) p(m_j missing|x_j,r), Bayes' rule (``SelfMask(tilt=True)``);
-- *x_mis*: p(x_mis|z,r), the paper's text and ``PSMVAEImputer.paper("a")``;
-- *x_obs*: p(x_obs|z,r), the published program; importance weights take it for x_mis too.
+- *x_mis*: p(x_mis|z,r), as in the paper's text and ``PSMVAEImputer.paper("a")``;
+- *x_obs*: p(x_obs|z,r), as in the published program, also in the importance weights.
 
-By the paper's protocol (errors in ranges of the columns), on the first rows. Run with
+The protocol is the paper's (errors in ranges of the columns), on the first rows. Run with
 
-    PSMVAE_DATA_HOME=... python benchmarks/tilt.py [--table wine] [--rate 0.2] [--epochs 300]
+    PSMVAE_DATA_HOME=... python scripts/tilt.py [--table wine] [--rate 0.2] [--epochs 300]
 """
 
 from __future__ import annotations
@@ -21,26 +20,25 @@ import json
 from pathlib import Path
 from typing import Any
 
+from psmvae import PSMVAEImputer
 from psmvae_paper import Cell
 from psmvae_paper.metrics import rmse
 from psmvae_paper.protocol import make_problem
+from resumable import RECORDS, machine
 
-from breast import machine
-from psmvae import PSMVAEImputer
-
-RESULTS = Path(__file__).parent / "results" / "tilt.json"
+RESULTS = RECORDS / "tilt.json"
 MARKS = (1, 3, 10, 30, 60, 100, 150, 200, 300, 500, 1000)
 
 
 class Follower:
-    """Measures all rules at some epochs."""
+    """A callback of `fit` that measures all rules at some epochs."""
 
     def __init__(self, imputer: PSMVAEImputer, problem: Any, n_rows: int) -> None:
         self.imputer, self.problem, self.n_rows = imputer, problem, n_rows
         self.records: list[dict[str, float]] = []
 
     def error(self) -> float:
-        """RMSE of the first rows as the model stands."""
+        """RMSE of the first rows with the current model."""
         n, problem = self.n_rows, self.problem
         filled = self.imputer.transform(problem.incomplete.iloc[:n]).to_numpy(float)
         return rmse(problem.truth[:n], filled, problem.m[:n], problem.scale, problem.discrete)
@@ -66,11 +64,11 @@ class Follower:
 
 def main() -> None:
     """Train, measure and write the record."""
-    parser = argparse.ArgumentParser(description="PSMVAE(a) at random, by rule of imputation.")
+    parser = argparse.ArgumentParser(description="PSMVAE(a) under MCAR, by imputation rule.")
     parser.add_argument("--table", default="wine")
     parser.add_argument("--rate", type=float, default=0.2)
     parser.add_argument("--epochs", type=int, default=300)
-    parser.add_argument("--rows", type=int, default=600, help="rows that are imputed")
+    parser.add_argument("--rows", type=int, default=600, help="number of rows that are imputed")
     parser.add_argument("--draws", type=int, default=50)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from psmvae_paper import Cell
 
 PLAIN = Cell("breast", "mcar", 0.2, 0, "mean")
@@ -23,16 +24,16 @@ FULL = Cell(
 
 
 @pytest.mark.parametrize("cell", [PLAIN, FULL])
-def test_a_cell_survives_a_file(cell):
+def test_cell_round_trips_through_json(cell):
     assert Cell.from_json(json.loads(json.dumps(cell.to_json()))) == cell
 
 
-def test_keys_are_those_of_files_written_long_ago():
+def test_keys_are_stable():
     assert PLAIN.key == "bababe2d294dc18b"
     assert FULL.key == "507cc34036294067"
 
 
-def test_whatever_differs_has_another_key():
+def test_different_cells_have_different_keys():
     other = {
         "dataset": "spam",
         "mechanism": "mcar",
@@ -49,7 +50,7 @@ def test_whatever_differs_has_another_key():
     assert len(keys | {FULL.key}) == len(other) + 1
 
 
-def test_the_order_of_settings_and_the_type_of_a_rate_do_not_matter():
+def test_key_ignores_order_of_settings_and_number_types():
     swapped = replace(FULL, settings=tuple(reversed(FULL.settings)))
     assert swapped == FULL
     assert swapped.key == FULL.key
@@ -58,7 +59,7 @@ def test_the_order_of_settings_and_the_type_of_a_rate_do_not_matter():
     assert replace(FULL, **numbers).key == FULL.key
 
 
-def test_equal_cells_are_one_in_a_set():
+def test_equal_cells_have_equal_hashes():
     assert len({PLAIN, Cell("breast", "mcar", 0.2, 0, "mean"), FULL}) == 2
 
 
@@ -81,7 +82,7 @@ def test_equal_cells_are_one_in_a_set():
         ("settings", (("pi", 0.1), ("pi", 0.2)), "once"),
     ],
 )
-def test_what_is_no_cell_is_refused(name, value, message):
+def test_invalid_cell_is_rejected(name, value, message):
     with pytest.raises((ValueError, TypeError), match=message):
         replace(PLAIN, **{name: value})
 
@@ -95,6 +96,6 @@ def test_what_is_no_cell_is_refused(name, value, message):
         (PLAIN.to_json() | {"settings": [1]}, "settings must be an object"),
     ],
 )
-def test_json_that_is_no_cell_is_refused(plain, message):
+def test_invalid_json_cell_is_rejected(plain, message):
     with pytest.raises((ValueError, TypeError), match=message):
         Cell.from_json(plain)

@@ -5,7 +5,9 @@ import io
 
 import numpy as np
 import pytest
-from benchmark.made_records import LETTER, WINE, made_up, record, small
+from scipy import stats
+
+from made_records import LETTER, WINE, made_up, record, small
 from psmvae_paper import EXPERIMENTS
 from psmvae_paper.compare import (
     beside_other,
@@ -19,7 +21,6 @@ from psmvae_paper.compare import (
 )
 from psmvae_paper.grid import METRICS, Column, Entry, Grid, Row, pivot
 from psmvae_paper.paper import Figure, PaperKey, paper
-from scipy import stats
 
 A, B, C = Row("mean"), Row("mice"), Row("gain")
 MCAR, MNAR = Column(WINE, "mcar", 0.2), Column(WINE, "mnar", 0.2)
@@ -35,7 +36,7 @@ def grid_of(values: dict, metric="rmse", n_seeds=None) -> Grid:
     return Grid(METRICS[metric], entries)
 
 
-def test_pairs_are_those_of_the_t_test():
+def test_paired_p_values_match_scipy():
     rng = np.random.default_rng(0)
     x, y = rng.normal(0.2, 0.02, 5), rng.normal(0.21, 0.02, 5)
     (pair,) = paired(grid_of({(A, MCAR): x.tolist(), (B, MCAR): y.tolist()}), A, B)
@@ -46,32 +47,32 @@ def test_pairs_are_those_of_the_t_test():
     assert pair.ties == 0
 
 
-def test_pairs_are_of_the_seeds_that_both_have():
+def test_pairs_use_common_seeds():
     grid = grid_of({(A, MCAR): [0.1, 0.2, "no", 0.4], (B, MCAR): [0.2, None, 0.1, 0.4]})
     (pair,) = paired(grid, A, B)
     assert (pair.n, pair.wins, pair.ties) == (2, 1, 1)
     assert pair.difference == pytest.approx(-0.05)
 
 
-def test_more_is_a_win_where_more_is_better():
+def test_wins_follow_direction_of_metric():
     (pair,) = paired(grid_of({(A, MCAR): [0.9], (B, MCAR): [0.8]}, "accuracy"), A, B)
     assert (pair.wins, pair.p_value) == (1, None)
 
 
 @pytest.mark.parametrize(("shift", "p_value"), [(0.0, 1.0), (0.25, 0.0)])
-def test_equal_differences_need_no_test(shift, p_value):
+def test_p_value_of_constant_differences(shift, p_value):
     values = {(A, MCAR): [0.5, 0.25], (B, MCAR): [0.5 + shift, 0.25 + shift]}
     assert paired(grid_of(values), A, B)[0].p_value == p_value
 
 
-def test_rows_without_a_common_seed_are_told():
+def test_rows_without_common_seed_have_no_difference():
     grid = grid_of({(A, MCAR): [0.1, None], (B, MCAR): [None, 0.1]})
     assert paired(grid, A, B)[0].difference is None
     table = paired_table(grid, [A], B, "Against")
     assert table.body == [["mean", "wine", "–", "–", "–"]]
 
 
-def test_the_table_of_pairs_has_a_line_a_row_and_column():
+def test_paired_table_has_line_for_each_row_and_column():
     values = {(row, column): [0.1, 0.2, 0.4] for row in (A, C) for column in (MCAR, MNAR)}
     values |= {(B, MCAR): [0.2, 0.3, 0.6], (B, MNAR): [0.0, 0.1, 0.5]}
     table = paired_table(grid_of(values), [A, C], B, "Against")
@@ -82,7 +83,7 @@ def test_the_table_of_pairs_has_a_line_a_row_and_column():
     assert (rows[3]["method"], rows[3]["against"], rows[3]["wins"]) == ("gain", "mice", "1")
 
 
-def test_ranks_are_the_mean_of_those_within_seeds():
+def test_ranks_are_averaged_over_seeds():
     rng = np.random.default_rng(1)
     rows, columns = (A, B, C), (MCAR, MNAR)
     values = rng.integers(1, 6, size=(3, 2, 4)) / 10
@@ -99,7 +100,7 @@ def test_ranks_are_the_mean_of_those_within_seeds():
     assert order == sorted(order)
 
 
-def test_a_failure_is_the_last_rank_and_a_gap_none():
+def test_failed_cell_has_last_rank_and_missing_cell_none():
     grid = grid_of(
         {(A, MCAR): [0.1, "no"], (B, MCAR): [0.2, 0.2], (C, MCAR): [0.3, None]}, n_seeds=2
     )
@@ -114,19 +115,19 @@ def test_a_failure_is_the_last_rank_and_a_gap_none():
     assert body["GAIN"] == ["lacks 1", "–", "0"]
 
 
-def test_what_few_rows_have_keeps_nobody_from_a_rank():
+def test_columns_of_few_rows_are_not_ranked():
     values = {(row, MCAR): [0.1, 0.2] for row in (A, B, C)} | {(A, MNAR): [0.1, 0.2]}
     assert all(rank.mean_rank is not None for rank in ranks(grid_of(values)))
 
 
-def test_nothing_is_ranked_without_records():
+def test_no_ranks_without_records():
     cells = small().cells()
     table = rank_table(pivot([], cells), "Ranks")
     assert [row[1] for row in table.body] == ["–", "–"]
     assert "too few records" in table.notes[-1]
 
 
-def test_beside_the_paper_is_the_ratio():
+def test_table_beside_paper_has_ratio():
     experiment = EXPERIMENTS["rmse20"].only(datasets=[WINE], methods=["mean", "psmvae"], seeds=[0])
     cells = experiment.cells()
     grid = pivot([record(cell, rmse=0.3530) for cell in cells], cells)
@@ -138,7 +139,7 @@ def test_beside_the_paper_is_the_ratio():
     assert table.facts[0]["ratio"] == pytest.approx(2.0)
 
 
-def test_beside_other_records():
+def test_table_beside_other_records_has_ratio():
     cells = small(mechanisms=("mcar",)).cells()
     ours = pivot([record(cell, rmse=0.3) for cell in cells if cell.dataset == WINE], cells)
     theirs = pivot([record(cell, rmse=0.2) for cell in cells], cells)
@@ -160,25 +161,25 @@ def test_beside_other_records():
         ("vae", 0.89, "lower"),
     ],
 )
-def test_the_thresholds_of_errors(method, ratio, verdict):
+def test_tolerance_of_errors(method, ratio, verdict):
     grid = grid_of({(Row(method), MCAR): [0.2 * ratio]})
     printed = {PaperKey(WINE, "mcar", 0.2, method): Figure(0.2, 0.0)}
     assert [found.verdict for found in verdicts(grid, printed)] == [verdict]
 
 
 @pytest.mark.parametrize(("ours", "verdict"), [(0.74, "agrees"), (0.64, "lower"), (0.8, "higher")])
-def test_the_threshold_of_accuracies(ours, verdict):
+def test_tolerance_of_accuracies(ours, verdict):
     grid = grid_of({(A, MNAR): [ours]}, "set_accuracy")
     printed = {PaperKey(WINE, "mnar", 0.2, "mean"): Figure(0.7, 0.1)}
     assert [found.verdict for found in verdicts(grid, printed)] == [verdict]
 
 
-def test_a_mean_that_lacks_seeds_is_not_judged():
+def test_incomplete_mean_has_no_verdict():
     printed = {PaperKey(WINE, "mcar", 0.2, "mean"): Figure(0.2, 0.0)}
     assert verdicts(grid_of({(A, MCAR): [0.2]}, n_seeds=5), printed) == []
 
 
-def test_the_order_is_spearmans():
+def test_order_agreement_is_spearmans_correlation():
     experiment = EXPERIMENTS["rmse80"]
     cells = experiment.cells()
     grid = pivot([made_up(cell) for cell in cells], cells)

@@ -1,18 +1,13 @@
-"""A compiled loss is the loss: same random numbers, same values, same gradients."""
-
-import dataclasses
+"""A compiled loss has the same random numbers, values and gradients as the plain one."""
 
 import numpy as np
 import pytest
 import torch
-from psmvae_paper.compiled import Compiled
 
 import psmvae
-from numeric.helpers import TRAINING
-from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
-from psmvae.training import loop
 from psmvae.training.validation import Table
+from psmvae_paper.compiled import Compiled, compile_long_trainings
 
 
 def prepared(imputer):
@@ -45,13 +40,12 @@ def outcome(model, loss, batch, noise):
     ],
     ids=["a", "self", "miwae"],
 )
-def test_nothing_changes(imputer):
+def test_compiled_loss_equals_plain_loss(imputer):
     recipe, batch = prepared(imputer)
     model = imputer.model_
-    # PyTorch's tracing without the kernels, which take a minute on a CPU
+    # traces and differentiates as on a GPU, without compiling kernels
     compiled, noise = Compiled(recipe.loss, list(model.parameters()), backend="aot_eager"), Noise(1)
     for _ in range(3):
-        # of the first call, which listens, and of the program
         plain = Noise(0)
         plain.restart(noise.generator.get_state())
         expected = outcome(model, recipe.loss, batch(), plain)
@@ -62,12 +56,12 @@ def test_nothing_changes(imputer):
     assert compiled.program is not None
 
 
-def test_what_cannot_be_compiled_is_called():
+def test_uncompilable_loss_is_called_directly():
     recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
 
     def loss(batch, noise):
         value = recipe.loss(batch, noise)
-        # no program knows before it runs which way it goes
+        # data-dependent control flow
         return value if bool(value.mean() > 0) else 2 * value
 
     compiled = Compiled(loss, [], backend="aot_eager")
@@ -77,8 +71,8 @@ def test_what_cannot_be_compiled_is_called():
     assert compiled.program is None
 
 
-def test_what_could_not_be_compiled_leaves_nothing_behind():
-    """The nodes that add up gradients belong to a stream: on a GPU old ones would be foreign."""
+def test_failed_compilation_frees_its_gradient_graph():
+    """On a GPU, gradient accumulators of another stream must not be reused."""
     imputer = psmvae.VAEImputer.paper(random_state=0)
     recipe, batch = prepared(imputer)
     parameters = list(imputer.model_.parameters())
@@ -100,7 +94,7 @@ def test_what_could_not_be_compiled_leaves_nothing_behind():
     assert not any("old" in metadata for metadata in nodes())
 
 
-def test_what_would_be_compiled_at_every_step_is_called():
+def test_loss_that_needs_recompilation_is_called_directly():
     recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
     state = {"calls": 0}
 
@@ -113,7 +107,7 @@ def test_what_would_be_compiled_at_every_step_is_called():
     assert compiled.program is None
 
 
-def test_a_program_that_fails_later_is_called_with_the_same_numbers():
+def test_fallback_after_failure_uses_same_random_numbers():
     recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
     compiled = Compiled(recipe.loss, [], backend="eager")
     compiled(batch(), Noise(0))
@@ -127,11 +121,11 @@ def test_a_program_that_fails_later_is_called_with_the_same_numbers():
     assert compiled.program is None
 
 
-def test_every_training_has_a_program_of_its_own():
+def test_each_training_compiles_its_own_program():
     recipe, batch = prepared(psmvae.VAEImputer.paper(random_state=0))
 
     def one():
-        # PyTorch gives up on code that it has compiled eight times
+        # PyTorch recompiles one code object at most eight times
         compiled = Compiled(lambda b, noise: recipe.loss(b, noise), [], backend="eager")
         compiled(batch(), Noise(0))
         return compiled.program is not None
@@ -140,34 +134,19 @@ def test_every_training_has_a_program_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("device", "max_time", "n_steps", "expected"),
     [
-        ({}, True),
-        ({"max_epochs": 100}, False),
-        ({"max_time": 10.0}, False),
-        ({"max_time": 600.0}, True),
+        ("cuda", None, 80_000, True),
+        ("cuda", 600.0, 80_000, True),
+        ("cuda", None, 8_000, False),
+        ("cuda", 10.0, 80_000, False),
+        ("cpu", None, 80_000, False),
     ],
 )
-def test_only_long_trainings_are_compiled(change, expected):
-    settings = dataclasses.replace(TRAINING, **{"max_epochs": 1000} | change)
-    assert loop.pays_to_compile(settings, settings.max_epochs * 80) is expected
+def test_only_long_trainings_on_cuda_are_compiled(device, max_time, n_steps, expected):
+    def loss(batch, noise):
+        return batch.x
 
-
-def test_the_last_to_leave_restores_the_setting():
-    before, device = torch.get_float32_matmul_precision(), torch.device("cuda")
-    one, other = allow_tf32(device), allow_tf32(device)
-    one.__enter__()
-    other.__enter__()
-    one.__exit__(None, None, None)
-    assert torch.get_float32_matmul_precision() == "high"
-    other.__exit__(None, None, None)
-    assert torch.get_float32_matmul_precision() == before
-
-
-def test_the_setting_of_products_is_left_as_it_was():
-    before = torch.get_float32_matmul_precision()
-    for device in ("cpu", "cuda"):
-        with allow_tf32(torch.device(device)):
-            inside = torch.get_float32_matmul_precision()
-        assert inside == (before if device == "cpu" else "high")
-        assert torch.get_float32_matmul_precision() == before
+    wrapped = compile_long_trainings(torch.device(device), max_time)(loss, [], n_steps)
+    assert isinstance(wrapped, Compiled) is expected
+    assert expected or wrapped is loss

@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
+
+from psmvae.imputers.base import Imputer
+from psmvae.simulate import MECHANISMS
 from psmvae_paper import EXPERIMENTS, METHODS, Cell, Experiment, find_experiment, run
 from psmvae_paper.datasets import names
 from psmvae_paper.measure import curve_epochs, n_draws, unfitted
 from psmvae_paper.paper import paper
 from psmvae_paper.protocol import make_problem
-
-from psmvae.imputers.base import Imputer
-from psmvae.simulate import MECHANISMS
 
 SHIPPED = {"breast", "digits", "trial"}
 SIZES = {
@@ -33,13 +33,13 @@ SIZES = {
 }
 
 
-def test_the_catalogue():
+def test_number_of_cells_of_each_experiment():
     assert {name: len(one.cells()) for name, one in EXPERIMENTS.items()} == SIZES
 
 
 @pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_cells_are_different_known_and_always_the_same(name, small):
+def test_cells_are_distinct_valid_and_reproducible(name, small):
     experiment = EXPERIMENTS[name].quick() if small else EXPERIMENTS[name]
     cells = experiment.cells()
     assert cells == experiment.cells()
@@ -52,7 +52,7 @@ def test_cells_are_different_known_and_always_the_same(name, small):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_the_small_version_is_the_same_but_small(name):
+def test_quick_version_differs_only_in_size(name):
     whole, small = EXPERIMENTS[name], EXPERIMENTS[name].quick()
     assert set(small.datasets) <= SHIPPED
     assert len(small.seeds) <= 2
@@ -64,19 +64,19 @@ def test_the_small_version_is_the_same_but_small(name):
 
 
 @pytest.mark.parametrize("name", ["rmse20", "rmse80", "grid", "pattern-sets"])
-def test_every_figure_of_the_paper_has_a_cell(name):
+def test_every_printed_figure_has_a_cell(name):
     cells = EXPERIMENTS[name].cells()
     ours = {(cell.dataset, cell.mechanism, cell.rate, cell.method) for cell in cells}
     assert set(paper(name)) <= ours
 
 
-def test_the_larger_experiment_reuses_the_cells_of_the_smaller_ones():
+def test_grid_contains_cells_of_rmse20_and_rmse80():
     grid = {cell.key for cell in EXPERIMENTS["grid"].cells()}
     for name in ("rmse20", "rmse80"):
         assert {cell.key for cell in EXPERIMENTS[name].cells()} < grid
 
 
-def test_settings_reach_the_methods_they_are_meant_for():
+def test_settings_of_single_methods():
     by_method = {cell.method: dict(cell.settings) for cell in EXPERIMENTS["inpainting"].cells()}
     assert by_method == {"psmvae-b": {"batch_size": 512, "pi": 0.0}, "gain": {"batch_size": 512}}
     assert {cell.epochs for cell in EXPERIMENTS["inpainting"].cells()} == {500}
@@ -94,7 +94,7 @@ def test_every_method_makes_an_imputer(name):
     assert imputer.kinds == expected
 
 
-def test_the_deep_rows_of_the_paper_have_its_hyperparameters():
+def test_deep_methods_have_hyperparameters_of_the_paper():
     cell = Cell("breast", "mcar", 0.2, 0, "mean")
     for name, method in METHODS.items():
         if method.deep and name != "psmvae":
@@ -109,14 +109,14 @@ def test_the_deep_rows_of_the_paper_have_its_hyperparameters():
     assert n_draws(cell) is None
 
 
-def test_methods_with_one_fit_are_made_alike():
+def test_methods_with_same_fit_have_same_maker():
     for first in METHODS.values():
         for second in METHODS.values():
             if first.fit == second.fit:
                 assert first.make == second.make
 
 
-def test_curve_points_are_spread_over_training():
+def test_curve_points_cover_training():
     for epochs in (1, 2, 7, 100, 1000):
         points = curve_epochs(epochs)
         assert points[0] == 1
@@ -125,7 +125,7 @@ def test_curve_points_are_spread_over_training():
         assert np.diff(points).max(initial=0) <= max(1, epochs / 20 + 1)
 
 
-def test_a_small_table_bounds_rows_and_columns_unless_they_are_what_varies():
+def test_within_limits_rows_and_columns_except_axis():
     capped = EXPERIMENTS["rmse20"].quick().within(60, 3)
     assert (capped.n_rows, capped.n_columns) == ((60,), (3,))
     whole = EXPERIMENTS["rmse20"]
@@ -135,7 +135,7 @@ def test_a_small_table_bounds_rows_and_columns_unless_they_are_what_varies():
     assert columns.within(60, 3).n_rows == (60,)
 
 
-def test_other_seeds_data_sets_and_methods():
+def test_only_replaces_seeds_datasets_and_methods():
     part = EXPERIMENTS["rmse20"].only(seeds=[7], datasets=["wine"], methods=["mean", "mice"])
     assert [(c.dataset, c.seed, c.method) for c in part.cells()] == [
         ("wine", 7, "mean"),
@@ -154,24 +154,24 @@ def test_other_seeds_data_sets_and_methods():
         ({"datasets": "wine"}, "datasets must be a list, got 'wine'"),
     ],
 )
-def test_parts_that_are_none_are_refused(changes, message):
+def test_only_rejects_invalid_lists(changes, message):
     with pytest.raises((ValueError, TypeError), match=message):
         EXPERIMENTS["rmse20"].only(**changes)
 
 
-def test_an_unknown_experiment_lists_those_there_are():
+def test_unknown_experiment_error_lists_known_ones():
     with pytest.raises(ValueError, match="unknown experiment 'rmse'; known are rmse20, rmse80"):
         find_experiment("rmse")
 
 
-def test_starting_is_cheap(python):
+def test_import_does_not_load_torch(python):
     """Listing experiments must not load torch."""
     loaded = "[n for n in ('torch', 'pandas', 'sklearn', 'matplotlib') if n in sys.modules]"
     code = f"import json, sys, psmvae_paper; print(json.dumps({loaded}))"
     assert json.loads(python(code)) == []
 
 
-def test_pictures(tmp_path):
+def test_inpainting_records_hold_images(tmp_path):
     records = run(EXPERIMENTS["inpainting"].quick(), tmp_path, device="cpu", workers=1)
     assert [record["error"] for record in records] == [None] * 4
     for record in records:
@@ -185,7 +185,7 @@ def test_pictures(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "inpainting-mnist"])
-def test_the_small_version_runs_whole(name, tmp_path):
+def test_quick_version_runs_completely(name, tmp_path):
     experiment: Experiment = EXPERIMENTS[name].quick()
     records = run(experiment, tmp_path, device="cpu", workers=2)
     assert [record["key"] for record in records] == [cell.key for cell in experiment.cells()]

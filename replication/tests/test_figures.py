@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from benchmark.made_records import made_up, record, small
+
+from made_records import made_up, record, small
 from psmvae_paper import EXPERIMENTS
 from psmvae_paper import figures as f
 
@@ -25,13 +26,13 @@ def test_every_figure_is_drawn(name, tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["figure.png"]
 
 
-def test_the_figures_are_those_with_an_axis_or_pictures():
+def test_experiments_with_figures():
     lines, pictures = FIGURES[:5], FIGURES[5:]
     assert lines == ["curve", "pi", "rate", "rows", "columns"]
     assert pictures == ["inpainting", "inpainting-mnist"]
 
 
-def test_the_same_records_give_the_same_file(tmp_path):
+def test_same_records_give_same_file(tmp_path):
     experiment = EXPERIMENTS["rate"].quick()
     records = list(good(experiment).values())
     for name in ("a.png", "b.png"):
@@ -39,7 +40,7 @@ def test_the_same_records_give_the_same_file(tmp_path):
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
-def test_a_line_is_the_mean_of_its_seeds():
+def test_line_is_mean_over_seeds():
     experiment = EXPERIMENTS["rate"].only(methods=["mice"])
     records = good(experiment, lambda cell: record(cell, rmse=cell.rate + 0.1 * cell.seed))
     figure = f._lines(experiment, records)
@@ -53,7 +54,7 @@ def test_a_line_is_the_mean_of_its_seeds():
         assert (y.min(), y.max()) == pytest.approx((0.2, 1.2))
 
 
-def test_a_point_of_fewer_seeds_than_others_is_left_out():
+def test_point_with_fewer_seeds_is_omitted():
     experiment = EXPERIMENTS["rate"].only(methods=["mice"])
     records = good(experiment)
     gone = next(c for c in records if (c.mechanism, c.rate, c.seed) == ("mnar", 0.5, 3))
@@ -63,7 +64,7 @@ def test_a_point_of_fewer_seeds_than_others_is_left_out():
     np.testing.assert_allclose(mnar.get_lines()[0].get_xdata(), [20, 30, 40, 60, 70, 80])
 
 
-def test_a_curve_is_drawn_over_its_epochs():
+def test_curve_is_drawn_over_epochs():
     experiment = EXPERIMENTS["curve"].only(methods=["not-miwae"], seeds=[0])
     figure = f._lines(experiment, good(experiment))
     (line,) = figure.axes[0].get_lines()
@@ -71,7 +72,7 @@ def test_a_curve_is_drawn_over_its_epochs():
     assert figure.axes[0].get_xlabel() == "epochs of training"
 
 
-def test_pi_has_a_panel_a_mechanism_and_rate_and_a_line_a_data_set():
+def test_pi_figure_has_panel_for_each_mechanism_and_rate():
     experiment = EXPERIMENTS["pi"].only(seeds=[0])
     figure = f._lines(experiment, good(experiment))
     titles = [axes.get_title() for axes in figure.axes]
@@ -81,24 +82,24 @@ def test_pi_has_a_panel_a_mechanism_and_rate_and_a_line_a_data_set():
         assert axes.get_lines()[0].get_xdata().tolist() == [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1]
 
 
-def test_lines_differ_in_more_than_colour():
+def test_lines_differ_in_marker_and_style():
     experiment = EXPERIMENTS["rows"]
     lines = f._lines(experiment, good(experiment)).axes[0].get_lines()
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(lines) == 5
     assert len({line.get_marker() for line in lines}) == 5
 
 
-def test_a_method_far_above_the_others_does_not_hide_them():
+def test_large_errors_give_log_scale():
     experiment = EXPERIMENTS["rate"]
     high = good(experiment, lambda c: record(c, rmse=90.0 if c.method == "mice" else 0.2))
     assert f._lines(experiment, high).axes[0].get_yscale() == "log"
     assert f._lines(experiment, good(experiment)).axes[0].get_yscale() == "linear"
 
 
-def test_missing_pixels_are_red_above_and_filled_below():
+def test_missing_pixels_are_red():
     experiment = EXPERIMENTS["inpainting"]
     records = good(experiment)
-    figure = f._pictures(records)
+    figure = f._image_figure(records)
     found = next(iter(records.values()))
     truth, m = (np.array(found["metrics"][name]) for name in ("truth", "m"))
     titles = [axes.get_title() for axes in figure.axes]
@@ -113,7 +114,7 @@ def test_missing_pixels_are_red_above_and_filled_below():
     np.testing.assert_allclose(below[..., 0], 1 - truth[1] / truth.max())
 
 
-def test_what_is_filled_in_out_of_range_is_drawn():
+def test_out_of_range_pixels_are_clipped():
     cell = EXPERIMENTS["inpainting"].cells()[0]
     found = record(cell, truth=[[0, 4, 2, 1]], m=[[1, 1, 1, 0]], filled=[[0, 4, 2, 9]])
     strip = f._strip(found["metrics"])
@@ -121,7 +122,7 @@ def test_what_is_filled_in_out_of_range_is_drawn():
     np.testing.assert_array_equal(strip[5:7, 1:3, 0], [[1, 0], [0.5, 0]])
 
 
-def test_what_is_lacking_is_told(tmp_path):
+def test_figure_notes_failed_and_missing_cells(tmp_path):
     experiment = EXPERIMENTS["rows"].only(methods=["mice", "psmvae", "psmvae-a"])
     records = good(experiment)
     for cell in list(records):
@@ -129,8 +130,8 @@ def test_what_is_lacking_is_told(tmp_path):
             records[cell] = record(cell, error="ValueError: no")
         if cell.method == "psmvae-a":
             del records[cell]
-    told = f.draw(experiment, list(records.values()), tmp_path / "rows.png")
-    assert told == [
+    message = f.draw(experiment, list(records.values()), tmp_path / "rows.png")
+    assert message == [
         "PSMVAE default: 10 failed of 50 cells.",
         "PSMVAE(a) K=10000: 50 not run of 50 cells.",
     ]
@@ -144,7 +145,7 @@ def test_what_is_lacking_is_told(tmp_path):
         ("rate", "a.png", "records must hold some of rate that did not fail"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_and_leaves_nothing(name, file, message, tmp_path):
+def test_invalid_figure_is_rejected(name, file, message, tmp_path):
     experiment = EXPERIMENTS[name].quick()
     failed = [record(cell, error="ValueError: no") for cell in experiment.cells()]
     with pytest.raises(ValueError, match=message):
@@ -152,7 +153,7 @@ def test_what_cannot_be_drawn_is_refused_and_leaves_nothing(name, file, message,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_experiment_of_ones_own_has_a_figure(tmp_path):
+def test_user_experiment_has_figure(tmp_path):
     mine = small(rates=(0.1, 0.5), axis="rate")
     f.draw(mine, list(good(mine).values()), tmp_path / "mine.png")
     figure = f._lines(mine, good(mine))
@@ -160,7 +161,7 @@ def test_an_experiment_of_ones_own_has_a_figure(tmp_path):
     assert labels == ["wine, mean", "wine, MICE", "letter, mean", "letter, MICE"]
 
 
-def test_a_curve_with_points_missing_is_drawn():
+def test_curve_with_missing_points_is_drawn():
     experiment = EXPERIMENTS["curve"].only(seeds=[0], methods=["miwae-10000"])
     records = good(experiment)
     for one in records.values():
@@ -170,7 +171,7 @@ def test_a_curve_with_points_missing_is_drawn():
     assert line.x == [10, 100]
 
 
-def test_files_of_one_name_have_lines_of_their_own():
+def test_files_of_same_name_have_separate_lines():
     experiment = small(datasets=("a/mine.csv", "b/mine.csv"), methods=("mean",), axis="rate")
     panels = f._panels(good(experiment), "rate")
     assert set(panels["MCAR"]) == {"a/mine.csv", "b/mine.csv"}

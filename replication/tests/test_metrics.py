@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from psmvae_paper import metrics
 from scipy import integrate, stats
 from sklearn.metrics import accuracy_score, root_mean_squared_error
+
+from psmvae_paper import metrics
 
 REAL = np.array([False, False, False])
 
@@ -18,7 +19,7 @@ def table():
     return truth, filled, m
 
 
-def test_rmse_is_scikit_learns_of_scaled_columns(table):
+def test_rmse_matches_scikit_learn(table):
     truth, filled, m = table
     scale = metrics.column_range(truth)
     np.testing.assert_array_equal(scale, np.ptp(truth, axis=0))
@@ -26,7 +27,7 @@ def test_rmse_is_scikit_learns_of_scaled_columns(table):
     assert metrics.rmse(truth, filled, m, scale, REAL) == pytest.approx(expected)
 
 
-def test_observed_unknown_and_unscored_cells_do_not_count(table):
+def test_only_scored_cells_count(table):
     truth, filled, m = table
     scale = metrics.column_range(truth)
     only = metrics.rmse(truth[:, :1], filled[:, :1], m[:, :1], scale[:1], REAL[:1])
@@ -47,7 +48,7 @@ def test_discrete_columns_are_rounded():
     assert np.isnan(metrics.accuracy(truth, filled, m, scale, ~discrete))
 
 
-def test_accuracy_is_scikit_learns():
+def test_accuracy_matches_scikit_learn():
     rng = np.random.default_rng(1)
     truth, filled = rng.integers(0, 5, (2, 300, 3)).astype(float)
     m, scale = rng.random(truth.shape) < 0.5, np.array([4.0, 3.0, 7.0])
@@ -55,7 +56,7 @@ def test_accuracy_is_scikit_learns():
     assert metrics.accuracy(truth, filled, m, scale, ~REAL) == pytest.approx(expected)
 
 
-def test_bias_is_the_shift():
+def test_bias_of_shifted_imputations():
     rng = np.random.default_rng(2)
     truth, m = rng.normal(size=(50, 3)), rng.random((50, 3)) < 0.5
     m[:, 2] = True
@@ -65,15 +66,15 @@ def test_bias_is_the_shift():
 
 
 @pytest.mark.parametrize("hole", [np.nan, np.inf])
-def test_a_cell_left_missing_is_an_error(table, hole):
+def test_unimputed_cell_is_an_error(table, hole):
     truth, filled, m = table
     row, column = np.argwhere(~m)[0]
     filled[row, column] = hole
-    with pytest.raises(ValueError, match=r"1 of \d+ missing cells were not filled in"):
+    with pytest.raises(ValueError, match=r"1 of \d+ missing cells were not imputed"):
         metrics.rmse(truth, filled, m, metrics.column_range(truth), REAL)
 
 
-def test_nothing_missing_is_no_number(table):
+def test_no_missing_cells_give_nan(table):
     truth, filled, m = table
     m, scale = np.ones_like(m), metrics.column_range(truth)
     draws = filled[None]
@@ -82,7 +83,7 @@ def test_nothing_missing_is_no_number(table):
     assert np.isnan(metrics.coverage_and_width(truth, draws, m, scale)).all()
 
 
-def test_crps_of_a_normal_is_its_closed_form_with_few_draws():
+def test_crps_of_normal_matches_closed_form():
     rng = np.random.default_rng(3)
     y, n_cells = 0.7, 200_000
     expected = y * (2 * stats.norm.cdf(y) - 1) + 2 * stats.norm.pdf(y) - 1 / np.sqrt(np.pi)
@@ -91,7 +92,7 @@ def test_crps_of_a_normal_is_its_closed_form_with_few_draws():
     assert metrics.crps(truth, draws, m, np.array([10.0])) == pytest.approx(expected, abs=0.005)
 
 
-def test_crps_is_the_integral_less_the_bias_of_few_draws():
+def test_crps_matches_integral_without_bias():
     rng = np.random.default_rng(4)
     x, y, n = np.sort(rng.normal(size=6)), 0.3, 6
     grid = np.linspace(-8, 8, 400_001)
@@ -103,14 +104,14 @@ def test_crps_is_the_integral_less_the_bias_of_few_draws():
     assert found == pytest.approx(expected, abs=1e-4)
 
 
-def test_crps_of_one_draw_is_the_absolute_error():
+def test_crps_of_one_draw_is_absolute_error():
     truth, draw = np.array([[1.0, 2.0]]), np.array([[[3.0, 2.0]]])
     scale = np.array([4.0, 1.0])
     assert metrics.crps(truth, draw, np.zeros((1, 2), bool), scale) == 0.25
 
 
 @pytest.mark.parametrize("n_draws", [20, 99])
-def test_draws_from_the_right_distribution_cover_nine_tenths(n_draws):
+def test_draws_from_true_distribution_cover_90_percent(n_draws):
     rng = np.random.default_rng(5)
     truth, m = rng.normal(size=(20_000, 1)), np.zeros((20_000, 1), bool)
     draws = rng.normal(size=(n_draws, 20_000, 1))
@@ -119,13 +120,13 @@ def test_draws_from_the_right_distribution_cover_nine_tenths(n_draws):
     assert width == pytest.approx(stats.norm.ppf(0.95), rel=0.15)
 
 
-def test_the_set_that_is_mostly_mnar_stands_for_it():
+def test_set_accuracy_matches_set_with_most_mnar_rows():
     true = np.array([1] * 40 + [0] * 60)
     learned = np.array([2] * 30 + [0] * 10 + [2] * 10 + [0] * 30 + [1] * 20)
     assert metrics.set_accuracy(true, learned) == pytest.approx((30 + 50) / 100)
 
 
-def test_set_accuracy_does_not_depend_on_the_names_of_the_learned_sets():
+def test_set_accuracy_ignores_labels_of_learned_sets():
     rng = np.random.default_rng(6)
     true = rng.integers(0, 2, 100)
     assert metrics.set_accuracy(true, true) == 1.0
@@ -133,7 +134,7 @@ def test_set_accuracy_does_not_depend_on_the_names_of_the_learned_sets():
     assert metrics.set_accuracy(true, np.zeros(100, int)) == np.mean(true)
 
 
-def test_by_majority_each_learned_set_stands_for_what_most_of_its_rows_are():
+def test_set_majority_matches_each_set_with_its_majority():
     true = np.array([1] * 40 + [0] * 60)
     learned = np.array([2] * 30 + [0] * 10 + [2] * 10 + [0] * 30 + [1] * 20)
     assert metrics.set_majority(true, learned) == pytest.approx((30 + 30 + 20) / 100)
@@ -141,7 +142,7 @@ def test_by_majority_each_learned_set_stands_for_what_most_of_its_rows_are():
     assert metrics.set_majority(true, 1 - true) == 1.0
 
 
-def test_rand_index_of_blind_sets_is_about_zero():
+def test_adjusted_rand_of_random_sets_is_about_zero():
     rng = np.random.default_rng(7)
     true, learned = rng.integers(0, 2, (2, 2000))
     assert abs(metrics.adjusted_rand(true, learned)) < 0.01

@@ -1,4 +1,4 @@
-"""The page of results, and what docs/benchmark.md shows."""
+"""The results page, and the examples of docs/running.md."""
 
 import contextlib
 import io
@@ -6,25 +6,26 @@ import re
 from pathlib import Path
 
 import pytest
-from benchmark.made_records import made_up, record
+
+from made_records import made_up, record
 from psmvae_paper import EXPERIMENTS, METHODS, Cell
 from psmvae_paper.catalogue import ROWS
 from psmvae_paper.grid import METRICS, Column, Row, pivot
 from psmvae_paper.page import write_page
 from psmvae_paper.paper import paper
-from psmvae_paper.remarks import CHANGES, WHY
+from psmvae_paper.remarks import CHANGES, FIGURES, WHY
 from psmvae_paper.summary import (
     agreement,
     made_with,
     mnar_table,
     mnar_wins,
-    places,
+    rank_summary,
     table_time,
 )
 
 pytest.importorskip("matplotlib")
 
-DOCS = Path(__file__).parents[2] / "docs" / "benchmark.md"
+DOCS = Path(__file__).parents[1] / "docs" / "running.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
 PROMISED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
@@ -52,7 +53,7 @@ def whole(tmp_path_factory):
     return folder, write_page(records + quick, folder / "results.md"), records
 
 
-def test_the_page_and_its_figures_are_written(whole):
+def test_page_and_figures_are_written(whole):
     folder, written, _ = whole
     text = (folder / "results.md").read_text()
     figures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
@@ -62,10 +63,10 @@ def test_the_page_and_its_figures_are_written(whole):
     assert "No records yet" not in text
 
 
-def test_it_begins_with_how_it_was_made(whole):
+def test_page_describes_records(whole):
     folder, _, records = whole
-    made = section((folder / "results.md").read_text(), "How it was made")
-    assert f"- {len(records):,} records, 1 of them failures. 64 more belong to no" in made
+    made = section((folder / "results.md").read_text(), "How the results were made")
+    assert f"- {len(records):,} records, 1 of them failed. 64 more are not of" in made
     assert "- Finished 2025-03-01 to 2025-03-05." in made
     gpu = [one["cell"] for one in records if one["device"] != "cpu"]
     # one training gives both K = 1 and K = 10,000, on each table of the grid
@@ -73,11 +74,11 @@ def test_it_begins_with_how_it_was_made(whole):
     seconds = 2.5 * len(gpu) - 2.0 * shared
     assert f"- NVIDIA H200: {len(gpu):,} cells, {seconds:,.0f} s." in made
     # all cells of a seed end at the same time, and each takes 2.5 s
-    assert "By the clock, a GPU was at work for 12 s." in made
+    assert "The wall-clock time of GPU work is 12 s." in made
     assert "Versions: psmvae 1.0, torch 2.9." in made
 
 
-def test_every_table_has_all_rows_and_the_papers_figures(whole):
+def test_page_tables_have_all_rows_and_paper_figures(whole):
     folder, _, _ = whole
     text = (folder / "results.md").read_text()
     for name in ("rmse20", "rmse80", "pattern-sets", "multiple"):
@@ -93,9 +94,9 @@ def test_every_table_has_all_rows_and_the_papers_figures(whole):
     assert len([line for line in ranks if line.startswith("| ")]) == 2 + len(ROWS)
 
 
-def test_what_does_not_agree_is_listed(whole):
+def test_page_lists_means_that_disagree(whole):
     folder, _, _ = whole
-    text = section((folder / "results.md").read_text(), "What agrees")
+    text = section((folder / "results.md").read_text(), "Agreement with the paper")
     lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
     good, total = map(int, re.search(r"(\d+) of (\d+) means agree", text).groups())
     # GAIN on wine lacks a seed and is not judged
@@ -104,23 +105,23 @@ def test_what_does_not_agree_is_listed(whole):
     # on other masks than the paper's, an MNAR error is not judged by its size
     mnar = [line for line in lines if "adult MNAR" in line or "credit MNAR" in line]
     assert mnar
-    assert all("on its masks" in line for line in mnar)
+    assert all("on the paper's masks" in line for line in mnar)
     assert f"- GAIN: {WHY['gain']}" in text
 
 
-def test_a_page_of_part_of_the_records_says_what_is_missing(tmp_path):
+def test_page_of_incomplete_records_shows_missing_parts(tmp_path):
     records = records_of("rmse20", keep=lambda c: c.dataset == "wine" and c.method == "mean")
     assert write_page(records, tmp_path / "results.md") == [tmp_path / "results.md"]
     text = (tmp_path / "results.md").read_text()
     assert not (tmp_path / "results").exists()
     assert re.search(r"\| mean \| – \(.2510\) \| – \(.6676\) \|.*± ", text)
     for name in ("rmse80", "pattern-sets", "curve", "inpainting"):
-        assert f"No records yet: `psmvae benchmark run {name}` makes them." in text
+        assert f"No records yet: `psmvae-paper run {name}` makes them." in text
     assert "too few records to rank" in text
     assert "No records yet of the default and another method" in text
 
 
-def test_a_page_is_replaced_whole(tmp_path):
+def test_page_depends_only_on_records(tmp_path):
     page = tmp_path / "results.md"
     one = records_of("rmse20", keep=lambda c: c.method == "mean")
     write_page(one, page)
@@ -139,22 +140,22 @@ def test_a_page_is_replaced_whole(tmp_path):
         ("page.md", [], "records must hold some of an experiment in full size"),
     ],
 )
-def test_what_cannot_be_written_is_refused(file, records, message, tmp_path):
+def test_invalid_page_arguments_are_rejected(file, records, message, tmp_path):
     made = records_of("rmse20", keep=lambda c: c.dataset in records)
     with pytest.raises(ValueError, match=message):
         write_page(made, tmp_path / file)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_records_of_unknown_make_are_counted():
+def test_records_without_device_are_counted():
     cell = EXPERIMENTS["rmse20"].cells()[0]
     bare = {"key": cell.key, "cell": cell.to_json(), "metrics": {"rmse": 0.1}, "error": None}
-    told = " ".join(made_with([bare]))
-    assert "1 records, 0 of them failures." in told
-    assert "unknown: 1 cells" in told
+    text = " ".join(made_with([bare]))
+    assert "1 records, 0 of them failed." in text
+    assert "unknown: 1 cells" in text
 
 
-def test_a_training_counts_once_however_many_cells_it_serves():
+def test_shared_training_time_counts_once():
     one, many = (Cell("wine", "mcar", 0.2, 0, f"psmvae-b{end}") for end in ("", "-10000"))
     together = [record(one, rmse=0.1), record(many, rmse=0.1)]
     assert "NVIDIA H200: 2 cells, 3 s." in made_with(together)
@@ -162,7 +163,7 @@ def test_a_training_counts_once_however_many_cells_it_serves():
     assert "NVIDIA H200: 2 cells, 7 s." in made_with(apart)
 
 
-def test_which_rows_ran_on_a_cpu_is_told_beside_the_time():
+def test_methods_run_on_cpu_are_listed():
     made = records_of("rmse20", keep=lambda c: c.method in ("psmvae", "mice", "mean"))
     keys = [one["key"] for one in made]
     assert table_time(made, keys).endswith("On a CPU: cells of MICE, mean.")
@@ -170,7 +171,7 @@ def test_which_rows_ran_on_a_cpu_is_told_beside_the_time():
     assert "CPU" not in table_time(on_gpu, keys)
 
 
-def test_records_from_before_a_parameter_are_told_where_they_are_shown(tmp_path):
+def test_records_from_before_a_change_are_noted(tmp_path):
     made = records_of("rate", keep=lambda c: c.method in ("psmvae", "mice"))
     for one in made:
         new = one["cell"]["rate"] == 0.3
@@ -182,7 +183,7 @@ def test_records_from_before_a_parameter_are_told_where_they_are_shown(tmp_path)
     since = f"Not run again since {CHANGES['impute_from'][1]}: PSMVAE default"
     # at seven rates, two mechanisms and five seeds; 80 % is in a table too
     shown = {
-        "How it was made": 59,
+        "How the results were made": 59,
         "Error by missing rate": 59,
         "Error of single imputation at 80": 10,
     }
@@ -191,7 +192,7 @@ def test_records_from_before_a_parameter_are_told_where_they_are_shown(tmp_path)
     assert text.count(since) == len(shown)
 
 
-def test_wins_are_counted_over_mnar_cells_alone():
+def test_wins_are_counted_on_mnar_cells():
     cells = EXPERIMENTS["rmse20"].cells()
 
     def error(cell: Cell) -> float:
@@ -199,8 +200,8 @@ def test_wins_are_counted_over_mnar_cells_alone():
         return 0.1 if better else 0.2 - 0.01 * (cell.method == "missforest")
 
     grid = pivot([record(cell, rmse=error(cell)) for cell in cells], cells)
-    told = mnar_wins(grid)
-    assert told[0] == (
+    text = mnar_wins(grid)
+    assert text[0] == (
         "PSMVAE default against MissForest, MNAR: lower error on 10 of 15 seeds, "
         "lower mean on 2 of 3 cells."
     )
@@ -214,16 +215,16 @@ def test_wins_are_counted_over_mnar_cells_alone():
     assert table.body[3] == ["all wins", "10 of 15", "10 of 15", "10 of 15"]
 
 
-def test_the_default_has_its_place_told():
+def test_rank_summary_names_default():
     cells = EXPERIMENTS["rmse20"].cells()
     errors = {"psmvae": 0.2, "mice": 0.1}
     grid = pivot([record(c, rmse=errors.get(c.method, 0.3)) for c in cells], cells)
-    told = places(grid)
-    assert "of 16 rows: MICE 1.00; PSMVAE default 2.00;" in told
-    assert told.endswith("PSMVAE default is 2 of 16 (2.00) and has the best mean on 0 of 6 cells.")
+    text = rank_summary(grid)
+    assert "of 16 rows: MICE 1.00; PSMVAE default 2.00;" in text
+    assert text.endswith("PSMVAE default is 2 of 16 (2.00) and has the best mean on 0 of 6 cells.")
 
 
-def test_agreement_counts_means_and_names_orders():
+def test_agreement_counts_means_and_rank_correlations():
     cells = EXPERIMENTS["rmse20"].cells()
     printed = paper("rmse20")
     figures = {tuple(key): figure.mean for key, figure in printed.items()}
@@ -239,39 +240,39 @@ def test_agreement_counts_means_and_names_orders():
     ]
 
 
-def test_the_remarks_are_about_methods():
+def test_remarks_are_about_known_methods_and_experiments():
     assert set(WHY) <= set(METHODS)
+    assert set(FIGURES) <= set(EXPERIMENTS)
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_an_example_of_the_guide_prints_what_it_says(number, tmp_path, monkeypatch):
+def test_examples_of_running_guide(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     printed, code, before = io.StringIO(), BLOCKS[number], dict(METHODS)
     try:
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, f"docs/benchmark.md, example {number + 1}", "exec"), {})
+            exec(compile(code, f"docs/running.md, example {number + 1}", "exec"), {})
     finally:
         METHODS.clear()
         METHODS.update(before)
     assert printed.getvalue().splitlines() == PROMISED.findall(code) != []
 
 
-def test_the_guide_names_every_experiment():
+def test_running_guide_names_every_experiment():
     names = set(re.findall(r"`([a-z0-9-]+)`", DOCS.read_text()))
     assert set(EXPERIMENTS) <= names
     assert {"rmse", "crps", "coverage", "width", "bias"} <= names & set(METRICS)
 
 
-def test_a_grid_of_one_column_has_its_rows():
+def test_grid_of_one_column_keeps_rows():
     grid = pivot(records_of("rmse20"), EXPERIMENTS["rmse20"].cells())
     one = grid.only([Column("wine", "mnar", 0.2)])
     assert one.rows == [Row(method) for method in ROWS]
 
 
-def test_it_says_how_long_a_gpu_worked_on_the_two_tables(whole):
+def test_page_has_gpu_time_of_tables(whole):
     folder, _, records = whole
-    asked = {cell.key for name in ("rmse20", "rmse80") for cell in EXPERIMENTS[name].cells()}
-    on_gpu = sum(one["device"] != "cpu" and one["key"] in asked for one in records)
-    told = section((folder / "results.md").read_text(), "Time")
-    assert f"{on_gpu:,} cells of both tables were run on a GPU." in told
-    assert "at work on at least one of them for 12 s" in told
+    keys = {cell.key for name in ("rmse20", "rmse80") for cell in EXPERIMENTS[name].cells()}
+    on_gpu = sum(one["device"] != "cpu" and one["key"] in keys for one in records)
+    time = section((folder / "results.md").read_text(), "Time")
+    assert f"{on_gpu:,} cells of both tables were run on a GPU, in 12 s of wall-clock" in time

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from psmvae_paper import Cell
 from psmvae_paper.measure import filled, measured, unfitted
 from psmvae_paper.metrics import column_range, rmse
@@ -15,7 +16,7 @@ def table(n=400, d=6):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_masks_are_those_of_the_global_generator(seed):
+def test_mcar_masks_use_legacy_generator(seed):
     # as the paper's program did
     np.random.seed(seed)  # noqa: NPY002
     missing = np.random.binomial(size=(400, 6), n=1, p=0.2) == 1  # noqa: NPY002
@@ -28,7 +29,7 @@ def test_random_masks_are_those_of_the_global_generator(seed):
 
 
 @pytest.mark.parametrize("mechanism", ["mnar", "mnar-mcar"])
-def test_a_drawn_column_goes_missing_above_its_median(mechanism):
+def test_mnar_masks_hide_cells_above_median(mechanism):
     x = table()
     x[:5, 3] = np.nan
     # a column that no median splits is never drawn
@@ -46,14 +47,14 @@ def test_a_drawn_column_goes_missing_above_its_median(mechanism):
     assert rest == pytest.approx(0.0 if mechanism == "mnar" else 0.9, abs=0.03)
 
 
-def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match="none of 'mar'"):
+def test_unsupported_masks_are_rejected():
+    with pytest.raises(ValueError, match="got 'mar'"):
         printed_mask(table(), "mar", 0.2, 0)
     with pytest.raises(ValueError, match="no column"):
         printed_mask(np.ones((30, 2)), "mnar", 0.2, 0)
 
 
-def test_the_score_is_the_error_where_holes_leave_mean_and_deviation_alone():
+def test_score_equals_error_if_mask_keeps_mean_and_deviation():
     x = table(4000, 2)
     m = np.ones(x.shape, dtype=bool)
     m[::2, 0] = False
@@ -80,7 +81,7 @@ def score(dataset, mechanism, rate, method):
 @pytest.mark.parametrize(
     ("mechanism", "method"), [("mcar", "mean"), ("mnar", "mean"), ("mnar", "mice")]
 )
-def test_it_is_what_the_paper_printed_for_breast(mechanism, method):
+def test_score_reproduces_printed_figures_for_breast(mechanism, method):
     printed, error = score("breast", mechanism, 0.8, method)
     assert printed == pytest.approx(
         paper("rmse80")["breast", mechanism, 0.8, method].mean, abs=2e-4
@@ -93,14 +94,14 @@ def test_it_is_what_the_paper_printed_for_breast(mechanism, method):
 @pytest.mark.data
 @pytest.mark.parametrize("mechanism", ["mcar", "mnar"])
 @pytest.mark.parametrize("dataset", ["letter", "wine", "adult", "spam"])
-def test_it_is_what_the_paper_printed_for_the_mean(dataset, mechanism):
+def test_score_reproduces_printed_figures_for_mean_imputation(dataset, mechanism):
     rate = 0.8 if dataset == "spam" else 0.2
     key = (dataset, mechanism, rate, "mean")
     printed, _ = score(dataset, mechanism, rate, "mean")
     assert printed == pytest.approx((paper("rmse20") | paper("rmse80"))[key].mean, abs=2e-4)
 
 
-def test_a_cell_records_score_and_error():
+def test_cell_on_paper_masks_records_score_and_error():
     cell = Cell("breast", "mnar", 0.8, 0, "mean", masks="paper")
     problem = make_problem(cell)
     imputer = unfitted(cell, problem, "cpu").fit(problem.incomplete)

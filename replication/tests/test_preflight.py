@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+
 from psmvae_paper import EXPERIMENTS, METHODS, Method, run
 
 QUICK = {name: one.quick().only(seeds=[0]) for name, one in EXPERIMENTS.items()}
 
 
 @pytest.mark.parametrize(
-    ("experiment", "told"),
+    ("experiment", "message"),
     [
         (QUICK["pattern-sets"].only(methods=["miwae"]), "method miwae has no n_sets"),
         (QUICK["inpainting"].only(methods=["mean"]), "method mean has no batch_size"),
@@ -21,13 +22,13 @@ QUICK = {name: one.quick().only(seeds=[0]) for name, one in EXPERIMENTS.items()}
         (QUICK["rmse20"].only(seeds=[2**32]), "seed must be"),
     ],
 )
-def test_nothing_is_begun(tmp_path, experiment, told):
-    with pytest.raises(ValueError, match=told):
+def test_invalid_experiment_is_rejected_before_run(tmp_path, experiment, message):
+    with pytest.raises(ValueError, match=message):
         run(experiment, tmp_path / "out", device="cpu", workers=1)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_has_no_target(tmp_path):
+def test_file_without_target_is_rejected_for_classifier(tmp_path):
     path = tmp_path / "mine.csv"
     pd.DataFrame({"a": range(200), "b": range(200)}).to_csv(path, index=False)
     mine = replace(QUICK["multiple"], datasets=(str(path),), n_columns=(2,))
@@ -36,7 +37,7 @@ def test_a_file_has_no_target(tmp_path):
 
 
 @pytest.mark.parametrize("place", ["file", "file/sub", "records.jsonl"])
-def test_a_file_in_the_place_of_the_folder_is_named(tmp_path, place):
+def test_output_path_that_is_a_file_is_rejected(tmp_path, place):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "out" / "records.jsonl").mkdir(parents=True)
     out = tmp_path / ("out" if place == "records.jsonl" else place)
@@ -49,7 +50,7 @@ def leaves(seed, device, **overrides):
     raise SystemExit(3)
 
 
-def test_a_method_that_ends_the_program_when_it_is_made_fails(tmp_path, monkeypatch):
+def test_method_that_exits_is_recorded_as_failed(tmp_path, monkeypatch):
     monkeypatch.setitem(METHODS, "leaves", Method("leaves", "leaves", "leaves", leaves))
     records = run(QUICK["rmse20"], tmp_path, methods=["leaves"], device="cpu", workers=1)
     assert {record["error"] for record in records} == {

@@ -3,18 +3,18 @@
 import numpy as np
 import pandas as pd
 import pytest
+
+from psmvae.simulate import mcar
 from psmvae_paper import EXPERIMENTS, Cell
 from psmvae_paper.datasets import load
 from psmvae_paper.measure import fit, measured, quietly, unfitted
 from psmvae_paper.paper import paper
 from psmvae_paper.protocol import _problem, make_problem, part
 
-from psmvae.simulate import mcar
-
 
 def cell(**changes):
-    told = {"dataset": "breast", "mechanism": "mcar", "rate": 0.2, "seed": 0, "method": "mean"}
-    return Cell(**(told | changes))
+    message = {"dataset": "breast", "mechanism": "mcar", "rate": 0.2, "seed": 0, "method": "mean"}
+    return Cell(**(message | changes))
 
 
 def written(tmp_path, table):
@@ -23,7 +23,7 @@ def written(tmp_path, table):
     return str(path)
 
 
-def test_mask_first_then_split_from_one_generator():
+def test_mask_is_drawn_before_split():
     x = load("breast").X.to_numpy()
     problem = make_problem(cell(seed=3))
     rng = np.random.default_rng(3)
@@ -36,7 +36,7 @@ def test_mask_first_then_split_from_one_generator():
     np.testing.assert_array_equal(problem.test_y, load("breast").y[order[-56:]])
 
 
-def test_a_method_sees_what_is_observed_and_nothing_else():
+def test_method_gets_observed_cells_only():
     problem = make_problem(cell())
     seen = problem.incomplete.to_numpy()
     np.testing.assert_array_equal(~np.isnan(seen), problem.m)
@@ -45,7 +45,7 @@ def test_a_method_sees_what_is_observed_and_nothing_else():
     np.testing.assert_array_equal(~np.isnan(test), problem.test_m)
 
 
-def test_it_depends_on_the_cell_alone():
+def test_problem_does_not_depend_on_method():
     first = make_problem(cell(mechanism="mnar", n_rows=200, n_columns=7))
     _problem.cache_clear()
     again = make_problem(cell(mechanism="mnar", n_rows=200, n_columns=7, method="mice"))
@@ -55,7 +55,7 @@ def test_it_depends_on_the_cell_alone():
 
 
 @pytest.mark.parametrize("n_columns", [None, 3])
-def test_mnar_hits_one_column_above_its_median(n_columns):
+def test_mnar_cells_are_above_median_of_one_column(n_columns):
     for seed in range(3):
         problem = make_problem(cell(mechanism="mnar", rate=0.8, seed=seed, n_columns=n_columns))
         (j,) = np.flatnonzero((~problem.m).any(0))
@@ -65,7 +65,7 @@ def test_mnar_hits_one_column_above_its_median(n_columns):
         assert 0.4 < problem.sets.mean() < 0.6
 
 
-def test_larger_parts_hold_smaller_ones():
+def test_larger_parts_contain_smaller_ones():
     x = np.random.default_rng(0).normal(size=(50, 10))
     small, few = part(x, 1, 10, 3)
     large, many = part(x, 1, 20, 6)
@@ -75,7 +75,7 @@ def test_larger_parts_hold_smaller_ones():
     assert list(large) == sorted(large)
 
 
-def test_few_columns_always_hold_one_that_can_go_missing_by_its_value(tmp_path):
+def test_drawn_columns_include_one_that_can_be_mnar(tmp_path):
     rng = np.random.default_rng(0)
     rare = (rng.random((100, 5)) < 0.03).astype(float)
     table = pd.DataFrame(np.column_stack([rare, rng.normal(size=100)]), columns=list("abcdef"))
@@ -86,12 +86,12 @@ def test_few_columns_always_hold_one_that_can_go_missing_by_its_value(tmp_path):
         assert (~problem.m).any()
 
 
-def test_columns_of_other_seeds_go_by_the_same_names():
+def test_column_names_do_not_depend_on_seed():
     names = {tuple(make_problem(cell(seed=seed, n_columns=3)).columns) for seed in range(3)}
     assert names == {("column0", "column1", "column2")}
 
 
-def test_levels_are_numbers_and_native_holes_are_no_truth():
+def test_native_missing_cells_have_no_truth():
     problem = make_problem(cell(dataset="trial"))
     site = problem.columns.index("site")
     assert set(problem.truth[:, site]) == {0.0, 1.0, 2.0, 3.0}
@@ -102,7 +102,7 @@ def test_levels_are_numbers_and_native_holes_are_no_truth():
     assert problem.y is None
 
 
-def test_the_range_is_that_of_the_complete_values(tmp_path):
+def test_scale_is_range_of_complete_values(tmp_path):
     table = pd.DataFrame({"varies": np.arange(50.0), "constant": 3.0, "rare": 0.0})
     table.loc[7, "rare"] = 1.0
     problem = make_problem(cell(dataset=written(tmp_path, table), rate=0.5))
@@ -111,13 +111,13 @@ def test_the_range_is_that_of_the_complete_values(tmp_path):
     np.testing.assert_array_equal(problem.discrete, [False, True, True])
 
 
-def test_few_values_between_whole_numbers_are_not_rounded(tmp_path):
+def test_non_integer_columns_are_not_discrete(tmp_path):
     table = pd.DataFrame({"tenths": np.arange(50) % 3 / 10, "levels": np.arange(50) % 3})
     problem = make_problem(cell(dataset=written(tmp_path, table)))
     np.testing.assert_array_equal(problem.discrete, [False, True])
 
 
-def test_a_column_with_nothing_observed_is_not_scored(tmp_path):
+def test_unobserved_column_is_not_scored(tmp_path):
     table = pd.DataFrame({"a": np.arange(50.0), "b": np.arange(50.0)})
     problem = make_problem(cell(dataset=written(tmp_path, table), rate=1.0))
     assert np.isnan(problem.scale).all()
@@ -132,20 +132,20 @@ def test_a_column_with_nothing_observed_is_not_scored(tmp_path):
         ({"dataset": "brest"}, "unknown data set 'brest'"),
     ],
 )
-def test_what_cannot_be_made_is_refused(changes, message):
+def test_invalid_cells_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         make_problem(cell(**changes))
 
 
-def test_constant_columns_only_cannot_go_missing_by_value(tmp_path):
+def test_constant_columns_cannot_be_mnar(tmp_path):
     table = pd.DataFrame({"a": np.zeros(20), "b": np.zeros(20)})
-    with pytest.raises(ValueError, match="n_columns: of no 1 columns"):
+    with pytest.raises(ValueError, match="n_columns: found no 1 columns"):
         make_problem(cell(dataset=written(tmp_path, table), n_columns=1))
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", ["rmse20", "rmse80"])
-def test_the_mean_meets_the_paper_in_every_mcar_cell(name):
+def test_mean_imputation_agrees_with_paper_under_mcar(name):
     printed, experiment = paper(name), EXPERIMENTS[name].only(methods=["mean"])
     found = {}
     for one in experiment.cells():

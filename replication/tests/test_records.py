@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+
 from psmvae_paper.records import FILE, RecordError, Writer, done, load_records
 
 
@@ -19,14 +20,14 @@ def write(folder, *records):
             writer.append(each)
 
 
-def test_what_is_written_is_read_back_in_order(tmp_path):
+def test_records_are_read_in_written_order(tmp_path):
     written = [record("b"), record("a"), record("c", rmse=None)]
     write(tmp_path / "new" / "folder", *written)
     assert load_records(tmp_path / "new" / "folder") == written
     assert load_records(tmp_path / "new" / "folder" / FILE) == written
 
 
-def test_a_later_record_of_a_key_counts(tmp_path):
+def test_later_record_of_same_key_is_used(tmp_path):
     write(tmp_path, record("a", error="ValueError: no"), record("b"))
     write(tmp_path, record("a", rmse=0.2))
     assert load_records(tmp_path) == [record("a", rmse=0.2), record("b")]
@@ -34,7 +35,7 @@ def test_a_later_record_of_a_key_counts(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [2, 5, 40])
-def test_a_line_cut_short_is_left_out_and_overwritten(tmp_path, cut):
+def test_incomplete_last_line_is_ignored_and_overwritten(tmp_path, cut):
     write(tmp_path, record("a"), record("b"))
     path = tmp_path / FILE
     path.write_bytes(path.read_bytes()[:-cut])
@@ -45,7 +46,7 @@ def test_a_line_cut_short_is_left_out_and_overwritten(tmp_path, cut):
         json.loads(line)
 
 
-def test_compressed_records_are_older_than_plain_ones(tmp_path):
+def test_plain_records_replace_compressed_ones(tmp_path):
     lines = "".join(json.dumps(record(key)) + "\n" for key in "ab")
     (tmp_path / f"{FILE}.gz").write_bytes(gzip.compress(lines.encode()))
     assert load_records(tmp_path) == [record("a"), record("b")]
@@ -54,7 +55,7 @@ def test_compressed_records_are_older_than_plain_ones(tmp_path):
     assert load_records(tmp_path / f"{FILE}.gz") == [record("a"), record("b")]
 
 
-def test_a_broken_archive_is_named(tmp_path):
+def test_broken_gzip_file_is_an_error(tmp_path):
     path = tmp_path / f"{FILE}.gz"
     path.write_bytes(gzip.compress(b"{}\n" * 100)[:-10])
     with pytest.raises(RecordError, match="not a whole gzip file"):
@@ -66,7 +67,7 @@ def test_a_broken_archive_is_named(tmp_path):
         load_records(path)
 
 
-def test_no_records_names_the_folder(tmp_path):
+def test_missing_records_error_names_folder(tmp_path):
     with pytest.raises(FileNotFoundError, match=f"{tmp_path.name}: there are no records"):
         load_records(tmp_path)
 
@@ -82,7 +83,7 @@ def test_no_records_names_the_folder(tmp_path):
         ("[" * 100_000, "line 2: not JSON"),
     ],
 )
-def test_a_line_that_is_no_record_is_named(tmp_path, line, message):
+def test_invalid_line_error_names_line(tmp_path, line, message):
     write(tmp_path, record("a"))
     with (tmp_path / FILE).open("a") as file:
         file.write(line + "\n")
@@ -91,7 +92,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path, line, message):
 
 
 @pytest.mark.parametrize("bad", [{"key": "b", "rmse": float("nan")}, {"rmse": 1.0}, {"key": 1}])
-def test_what_is_no_record_is_not_written(tmp_path, bad):
+def test_invalid_record_is_not_written(tmp_path, bad):
     write(tmp_path, record("a"))
     before = (tmp_path / FILE).read_bytes()
     with Writer(tmp_path) as writer, pytest.raises(ValueError):
@@ -99,13 +100,13 @@ def test_what_is_no_record_is_not_written(tmp_path, bad):
     assert (tmp_path / FILE).read_bytes() == before
 
 
-def test_failed_cells_are_done_unless_told_otherwise():
+def test_done_includes_failed_cells_by_default():
     records = [record("a"), record("b", error="ValueError: no")]
     assert done(records) == {"a", "b"}
     assert done(records, failed=False) == {"a"}
 
 
-def test_a_last_line_that_lacks_only_its_end_is_kept(tmp_path):
+def test_last_line_without_newline_is_kept(tmp_path):
     path = tmp_path / FILE
     path.write_text("\n".join(json.dumps(record(key)) for key in "ab"))
     assert load_records(tmp_path) == [record("a"), record("b")]
@@ -113,7 +114,7 @@ def test_a_last_line_that_lacks_only_its_end_is_kept(tmp_path):
     assert load_records(tmp_path) == [record("a"), record("b"), record("c")]
 
 
-def test_several_processes_can_write(tmp_path):
+def test_two_processes_can_write_to_one_folder(tmp_path):
     code = "import sys\nfrom psmvae_paper.records import Writer\n"
     code += "for k in range(40):\n    with Writer(sys.argv[1]) as writer:\n"
     code += "        writer.append({'key': sys.argv[2] + str(k), 'pixels': [k] * 3000})\n"
@@ -125,8 +126,8 @@ def test_several_processes_can_write(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["my own notes", "a\nb", "[1, 2"])
-def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text):
+def test_file_without_records_is_not_changed(tmp_path, text):
     (tmp_path / FILE).write_text(text)
-    with pytest.raises(RecordError, match="its last line is no record"):
+    with pytest.raises(RecordError, match="the last line is not a record"):
         Writer(tmp_path)
     assert (tmp_path / FILE).read_text() == text

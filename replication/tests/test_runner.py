@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from psmvae_paper import EXPERIMENTS, METHODS, Experiment, Method, load_records, run
 from psmvae_paper.measure import quietly
 from psmvae_paper.methods import Maker
@@ -42,7 +43,7 @@ def dies(seed, device, **overrides):
     os._exit(3)
 
 def fails(seed, device, **overrides):
-    raise OSError("no luck")
+    raise OSError("no disk")
 
 def slow(seed, device, **overrides):
     time.sleep(3.0)
@@ -89,7 +90,7 @@ def start(script, environment, folder, workers, *methods):
     )
 
 
-def test_a_record_tells_all(whole):
+def test_record_has_all_fields(whole):
     records = load_records(whole)
     assert [r["error"] for r in records] == [None] * 16
     latent = next(r for r in records if r["cell"]["method"] == "psmvae-b-10000")
@@ -107,18 +108,18 @@ def test_a_record_tells_all(whole):
     assert "crps" not in mean["metrics"]
 
 
-def test_records_come_in_the_order_of_the_cells(whole):
+def test_records_are_returned_in_order_of_cells(whole):
     assert [r["key"] for r in go(whole)] == [cell.key for cell in TINY.cells()]
 
 
-def test_what_is_done_is_not_done_again(whole):
-    before, told = (whole / FILE).read_bytes(), []
-    go(whole, progress=told.append)
+def test_recorded_cells_are_skipped(whole):
+    before, message = (whole / FILE).read_bytes(), []
+    go(whole, progress=message.append)
     assert (whole / FILE).read_bytes() == before
-    assert [(s.total, s.skipped, s.done, s.left, s.share) for s in told] == [(16, 16, 0, 0, 1.0)]
+    assert [(s.total, s.skipped, s.done, s.left, s.share) for s in message] == [(16, 16, 0, 0, 1.0)]
 
 
-def test_one_training_serves_several_numbers_of_draws(whole):
+def test_one_training_is_shared_by_several_k(whole):
     fits = {}
     for record in load_records(whole):
         cell = record["cell"]
@@ -131,7 +132,7 @@ def test_one_training_serves_several_numbers_of_draws(whole):
         assert found[first.key]["rmse"] != found[second.key]["rmse"]
 
 
-def test_any_order_of_running_gives_the_same(whole, tmp_path):
+def test_results_do_not_depend_on_order_of_runs(whole, tmp_path):
     go(tmp_path, seeds=[1], methods=["mean", "psmvae-b-10000"])
     go(tmp_path, methods=["psmvae-b"])
     assert len(load_records(tmp_path)) == 7 + 1
@@ -141,7 +142,7 @@ def test_any_order_of_running_gives_the_same(whole, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.parametrize(("how", "workers"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
-def test_a_killed_run_goes_on_to_the_same_end(how, workers, whole, tmp_path, script, environment):
+def test_killed_run_resumes_with_same_results(how, workers, whole, tmp_path, script, environment):
     folder = tmp_path / "out"
     methods = ("psmvae-b", "psmvae-b-10000", "slow")
     with start(script, environment, folder, workers, *methods) as process:
@@ -165,7 +166,7 @@ def test_a_killed_run_goes_on_to_the_same_end(how, workers, whole, tmp_path, scr
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_takes_only_its_cell(tmp_path, script, environment):
+def test_dead_worker_fails_only_its_cells(tmp_path, script, environment):
     folder = tmp_path / "out"
     with start(script, environment, folder, 2, "dies", "fails", "mean") as process:
         assert process.wait(120) == 0, process.stderr.read()
@@ -174,7 +175,7 @@ def test_a_process_that_dies_takes_only_its_cell(tmp_path, script, environment):
         errors.setdefault(record["cell"]["method"], set()).add(record["error"])
     assert errors == {
         "dies": {"RuntimeError: the process ended with code 3"},
-        "fails": {"OSError: no luck"},
+        "fails": {"OSError: no disk"},
         "mean": {None},
     }
 
@@ -190,17 +191,22 @@ class Moody(Maker):
         return super().__call__(seed, device, **overrides)
 
 
-def test_a_failure_is_written_down_and_tried_again_when_asked(tmp_path, monkeypatch):
+def test_failed_cell_is_recorded_and_retried(tmp_path, monkeypatch):
     moody = Method("moody", "moody", "moody", Moody("MeanImputer"), real=True)
     monkeypatch.setitem(METHODS, "moody", moody)
-    told = []
-    records = go(tmp_path, methods=["moody", "mean"], progress=told.append)
+    message = []
+    records = go(tmp_path, methods=["moody", "mean"], progress=message.append)
     failed = [record for record in records if record["error"]]
     assert [(r["cell"]["seed"], r["error"]) for r in failed] == [(1, "OSError: not today")] * 2
     assert all(record["metrics"] == {} for record in failed)
-    assert (told[-1].done, told[-1].failed, told[-1].running, told[-1].left) == (8, 2, 0, 0)
-    assert told[-1].share == pytest.approx(1.0)
-    shares = [standing.share for standing in told]
+    assert (message[-1].done, message[-1].failed, message[-1].running, message[-1].left) == (
+        8,
+        2,
+        0,
+        0,
+    )
+    assert message[-1].share == pytest.approx(1.0)
+    shares = [standing.share for standing in message]
     assert shares == sorted(shares)
 
     monkeypatch.setattr(Moody, "fine", True)
@@ -210,7 +216,7 @@ def test_a_failure_is_written_down_and_tried_again_when_asked(tmp_path, monkeypa
     assert again[0]["metrics"]["rmse"] == again[2]["metrics"]["rmse"]
 
 
-def test_a_method_of_scikit_learn(tmp_path, monkeypatch):
+def test_scikit_learn_method_can_be_added(tmp_path, monkeypatch):
     def nearest(seed, device, **overrides):
         from sklearn.impute import KNNImputer
 
@@ -225,7 +231,7 @@ def test_a_method_of_scikit_learn(tmp_path, monkeypatch):
         go(tmp_path / "new", experiment, workers=2)
 
 
-def test_sets_and_classifier(tmp_path):
+def test_sets_and_classifier_are_measured(tmp_path):
     few = {"methods": ["psmvae-b"], "seeds": [0]}
     sets, multiple = (
         replace(EXPERIMENTS[name].quick(), mechanisms=("mnar",), rates=(0.2,))
@@ -238,7 +244,7 @@ def test_sets_and_classifier(tmp_path):
     assert 0.5 <= first["metrics"]["accuracy"] <= 1.0
 
 
-def test_a_curve_ends_where_the_fitted_imputer_is(tmp_path):
+def test_curve_ends_at_error_of_fitted_imputer(tmp_path):
     curve = EXPERIMENTS["curve"].quick()
     few = {"methods": ["psmvae-b-10000", "miwae-10000"], "seeds": [0]}
     curves = go(tmp_path, curve, **few)
@@ -249,7 +255,7 @@ def test_a_curve_ends_where_the_fitted_imputer_is(tmp_path):
         assert len(set(record["metrics"]["rmse"])) == 5
 
 
-def test_a_data_set_without_target_has_no_classifier(tmp_path):
+def test_classifier_needs_target(tmp_path):
     experiment = replace(EXPERIMENTS["multiple"].quick(), datasets=("trial",), mechanisms=("mcar",))
     with pytest.raises(ValueError, match=r"trial: .* needs a data set with a target"):
         go(tmp_path / "out", experiment, methods=["mean"], seeds=[0])
@@ -267,26 +273,26 @@ def test_a_data_set_without_target_has_no_classifier(tmp_path):
         ({"experiment": replace(TINY, mechanisms=("mnr",))}, "unknown mechanism 'mnr'"),
     ],
 )
-def test_what_cannot_be_run_is_refused_at_once(tmp_path, options, message):
+def test_invalid_run_arguments_are_rejected(tmp_path, options, message):
     with pytest.raises(ValueError, match=message):
         go(tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
-def test_no_data_says_how_to_get_them(tmp_path):
+def test_missing_data_error_says_how_to_get_them(tmp_path):
     with pytest.raises(FileNotFoundError, match="PSMVAE_DATA_HOME"):
         go(tmp_path / "out", EXPERIMENTS["rmse20"], data_home=tmp_path)
     assert not (tmp_path / "out").exists()
 
 
-def test_records_do_not_go_over_a_file(tmp_path):
+def test_output_file_is_not_overwritten(tmp_path):
     (tmp_path / "out").write_text("precious")
     with pytest.raises(ValueError, match="out must be a folder"):
         go(tmp_path / "out")
     assert (tmp_path / "out").read_text() == "precious"
 
 
-def test_a_fit_that_was_cut_short_is_no_result():
+def test_interrupted_fit_is_no_result():
     table = np.random.default_rng(0).normal(size=(50, 3))
     table[::3, 0] = np.nan
     imputer = METHODS["vae"].make(0, "cpu", max_epochs=10**6)
@@ -298,7 +304,7 @@ def test_a_fit_that_was_cut_short_is_no_result():
         signal.signal(signal.SIGINT, before)
 
 
-def test_on_a_gpu_seeds_and_mechanisms_are_one_job():
+def test_gpu_job_has_all_seeds_and_mechanisms():
     cells = TINY.cells()
     jobs = make_jobs(cells, (), "cuda", None)
     assert (jobs[0].device, len(jobs[0].fits), len(jobs[0].cells)) == ("cuda", 4, 8)
@@ -312,7 +318,7 @@ def test_on_a_gpu_seeds_and_mechanisms_are_one_job():
 
 
 @pytest.mark.gpu
-def test_a_stack_on_a_gpu_is_about_what_single_fits_are(tmp_path):
+def test_stacked_gpu_fits_are_close_to_single_fits(tmp_path):
     experiment = replace(TINY, methods=("psmvae-b", "psmvae-a", "miwae", "gain", "mean"), epochs=50)
     together = run(experiment, tmp_path / "gpu", device="cuda", workers=2, processes=2)
     assert {record["error"] for record in together} == {None}
@@ -331,24 +337,24 @@ def test_a_stack_on_a_gpu_is_about_what_single_fits_are(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no masks of signals")
-def test_ctrl_c_is_held_back_while_a_process_starts(tmp_path, environment):
+def test_sigint_is_blocked_while_a_process_starts(tmp_path, environment):
     code = """
 import multiprocessing, signal
-from psmvae_paper.pool import held
+from psmvae_paper.pool import sigint_blocked
 
-def told():
+def report():
     print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []), flush=True)
 
 def start():
-    process = multiprocessing.get_context("spawn").Process(target=told)
-    with held():
+    process = multiprocessing.get_context("spawn").Process(target=report)
+    with sigint_blocked():
         process.start()
     process.join()
 
 if __name__ == "__main__":
     start()
     start()
-    told()
+    report()
 """
     path = tmp_path / "main.py"
     path.write_text(code)

@@ -1,4 +1,4 @@
-"""Imputers trained as stacked members end as each would by itself."""
+"""Imputers that are fitted in one stack."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 import torch
 from numpy.typing import NDArray
-from psmvae_paper.stacked_fit import fit_stacked
 
 import psmvae
 from psmvae import (
@@ -22,6 +21,7 @@ from psmvae import (
     VAEImputer,
 )
 from psmvae.imputers.deep import DeepImputer
+from psmvae_paper.stacked_fit import fit_stacked
 
 FAST: dict[str, Any] = {"max_epochs": 25, "batch_size": 50, "learning_rate": 1e-2}
 STILL = {"learning_rate": 1e-12}
@@ -41,7 +41,7 @@ MAKERS = {
 
 
 def tables(n: int = 2, n_rows: int = 120) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Tables that differ in slope, units and missing rate, complete and with holes."""
+    """Tables that differ in slope, units and missing rate, complete and with missing cells."""
     rng = np.random.default_rng(5)
     factor = rng.normal(size=(n, n_rows, 1))
     slope = np.array([[1.0, 1.0, 1.0, 1.0], [-1.0, 1.0, -2.0, 1.0], [3.0, -1.0, 1.0, 0.0]])[:n]
@@ -57,25 +57,25 @@ def rmse(imputer: DeepImputer, complete: Any, holes: Any) -> float:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_each_learns_its_own_table(name: str) -> None:
+def test_each_imputer_learns_its_own_table(name: str) -> None:
     complete, holes = tables()
     both = fit_stacked([MAKERS[name](random_state=k) for k in (0, 1)], list(holes))
     for imputer, truth, table in zip(both, complete, holes, strict=True):
         by_the_mean = (truth - np.nanmean(table, axis=0))[np.isnan(table)]
-        # the tables' slopes have other signs: what was learned from the other one would be worse
+        # the slopes have different signs: weights learned from the other table would be worse
         assert rmse(imputer, truth, table) < 0.9 * np.sqrt(np.mean(by_the_mean**2))
         assert imputer.n_epochs_ > 0
 
 
-def test_a_stack_of_one_is_fit() -> None:
+def test_stack_of_one_equals_fit() -> None:
     _, holes = tables(1)
     [stacked] = fit_stacked([VAEImputer(random_state=3, **FAST)], list(holes))
     alone = VAEImputer(random_state=3, **FAST).fit(holes[0])
     np.testing.assert_allclose(stacked.transform(holes[0]), alone.transform(holes[0]), rtol=1e-4)
 
 
-def test_what_a_table_tells_stays_with_its_member() -> None:
-    """Missing rates, π' and standardisation are each imputer's own; weights start at its seed's."""
+def test_table_statistics_stay_with_their_imputer() -> None:
+    """Missing rates, π', standardisation and initial weights are those of each imputer."""
     _, holes = tables(3)
     made = [MAKERS["paper-b-rate"](random_state=k, **STILL) for k in range(3)]
     for k, imputer in enumerate(fit_stacked(made, list(holes))):
@@ -89,7 +89,7 @@ def test_what_a_table_tells_stays_with_its_member() -> None:
         )
 
 
-def test_saved_and_loaded(tmp_path: Any) -> None:
+def test_stacked_imputer_can_be_saved_and_loaded(tmp_path: Any) -> None:
     _, holes = tables()
     first, _ = fit_stacked([PSMVAEImputer(random_state=k, **FAST) for k in (0, 1)], list(holes))
     first.save(tmp_path / "one.psmvae")
@@ -97,7 +97,7 @@ def test_saved_and_loaded(tmp_path: Any) -> None:
     np.testing.assert_array_equal(again.transform(holes[0]), first.transform(holes[0]))
 
 
-def test_the_same_list_gives_the_same_result() -> None:
+def test_same_list_gives_same_result() -> None:
     _, holes = tables()
     runs = [
         fit_stacked([VAEImputer(random_state=k, **FAST) for k in (0, 1)], list(holes))[1]
@@ -109,23 +109,23 @@ def test_the_same_list_gives_the_same_result() -> None:
 @pytest.mark.parametrize(
     ("imputers", "shapes", "message"),
     [
-        ([], [], "a table for each imputer"),
-        ([VAEImputer()], [(20, 3), (20, 3)], "a table for each imputer"),
+        ([], [], "one table for each imputer"),
+        ([VAEImputer()], [(20, 3), (20, 3)], "one table for each imputer"),
         ([VAEImputer(), VAEImputer(input_mask_rate=0.5)], [(20, 3)] * 2, "equal parameters"),
         ([VAEImputer(), GMVAEImputer()], [(20, 3)] * 2, "one class"),
         ([VAEImputer(n_members=2)], [(20, 3)], "n_members must be 1"),
-        ([VAEImputer(), VAEImputer()], [(20, 3), (21, 3)], "as many rows"),
+        ([VAEImputer(), VAEImputer()], [(20, 3), (21, 3)], "same number of rows"),
         ([VAEImputer(), VAEImputer()], [(20, 3), (20, 4)], "same kinds"),
     ],
 )
-def test_what_cannot_be_stacked(imputers: Any, shapes: Any, message: str) -> None:
+def test_invalid_stacks_are_rejected(imputers: Any, shapes: Any, message: str) -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=message):
         fit_stacked(imputers, [rng.normal(size=shape) for shape in shapes])
     assert not any(hasattr(imputer, "schema_") for imputer in imputers)
 
 
-def test_a_likelihood_that_holds_figures_of_its_table_is_refused() -> None:
+def test_likelihood_with_table_constants_is_rejected() -> None:
     rng = np.random.default_rng(0)
     frames = [pd.DataFrame({"n": rng.poisson(3, 40), "x": rng.normal(size=40)}) for _ in range(2)]
     imputers = [VAEImputer(kinds={"n": "count"}) for _ in range(2)]
@@ -134,7 +134,7 @@ def test_a_likelihood_that_holds_figures_of_its_table_is_refused() -> None:
 
 
 @pytest.mark.parametrize("switched_off", [torch.no_grad, torch.inference_mode])
-def test_gradients_may_be_switched_off_outside(switched_off: Any) -> None:
+def test_fit_works_inside_no_grad(switched_off: Any) -> None:
     _, incomplete = tables()
     both = [MAKERS["vae"](random_state=k) for k in range(2)]
     with switched_off():

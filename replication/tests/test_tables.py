@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-from benchmark.made_records import LETTER, WINE, made_up, record, small
+
+from made_records import LETTER, WINE, made_up, record, small
 from psmvae_paper import EXPERIMENTS, METHODS, Cell, Method
 from psmvae_paper.grid import METRICS, Column, Entry, Metric, Row, metrics_in, pivot, value_of
 from psmvae_paper.paper import Figure, PaperKey, paper
@@ -21,7 +22,7 @@ def errors(cells, low=0.1) -> list[dict]:
     return [record(cell, rmse=low + 0.001 * k) for k, cell in enumerate(cells)]
 
 
-def test_a_mean_is_over_the_seeds_of_its_row_and_column():
+def test_mean_is_over_seeds_of_row_and_column():
     cells = small().cells()
     grid = pivot(errors(cells), cells)
     assert grid.rows == [Row("mean"), Row("mice")]
@@ -36,7 +37,7 @@ def test_a_mean_is_over_the_seeds_of_its_row_and_column():
     assert entry.complete
 
 
-def test_the_last_record_of_a_cell_counts_and_others_are_left_aside():
+def test_last_record_of_a_cell_is_used():
     cells = small(seeds=(0,)).cells()
     other = Cell("spam", "mcar", 0.2, 0, "mean")
     records = [record(other, rmse=9.0), record(cells[0], rmse=0.3), record(cells[0], rmse=0.2)]
@@ -45,7 +46,7 @@ def test_the_last_record_of_a_cell_counts_and_others_are_left_aside():
     assert sum(len(entry.values) for entry in grid.entries.values()) == 1
 
 
-def test_what_failed_and_what_is_missing_is_told():
+def test_failed_and_missing_cells_are_shown():
     cells = small(mechanisms=("mcar",), methods=("mean", "mice", "gain", "vae")).cells()
     there = {cell: record(cell, rmse=0.1234) for cell in cells}
     for cell in cells:
@@ -71,9 +72,9 @@ def test_what_failed_and_what_is_missing_is_told():
 
 def test_many_failures_are_counted():
     cells = small(seeds=tuple(range(10))).cells()
-    told = failures(pivot([record(cell, error="ValueError: no") for cell in cells], cells))
-    assert len(told) == 6
-    assert told[-1] == f"{len(cells) - 5} more failed."
+    message = failures(pivot([record(cell, error="ValueError: no") for cell in cells], cells))
+    assert len(message) == 6
+    assert message[-1] == f"{len(cells) - 5} more failed."
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_many_failures_are_counted():
         ("fit", (2.0, 2.0), "both"),
     ],
 )
-def test_which_is_the_best_depends_on_the_metric(metric, values, best):
+def test_best_depends_on_metric(metric, values, best):
     cells = small(datasets=(WINE,), mechanisms=("mcar",), seeds=(0,)).cells()
     records = [record(c, **{metric: v}) for c, v in zip(cells, values, strict=True)]
     rows = pivot(records, cells, metric).best(MCAR)
@@ -95,7 +96,7 @@ def test_which_is_the_best_depends_on_the_metric(metric, values, best):
     assert [row.method for row in rows] == expected
 
 
-def test_a_metric_that_nobody_knows_is_shown_without_a_best():
+def test_unknown_metric_has_no_best():
     cells = small(seeds=(0,)).cells()
     grid = pivot([record(cell, mine=3.5) for cell in cells], cells, "mine")
     assert grid.metric == Metric("mine", "mine", None)
@@ -103,11 +104,11 @@ def test_a_metric_that_nobody_knows_is_shown_without_a_best():
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), True, 10**400, "a word", [], [[1, 2]]])
-def test_what_is_no_figure_is_none(value):
+def test_non_numeric_values_are_none(value):
     assert value_of({"metrics": {"rmse": value}}, "rmse") is None
 
 
-def test_the_metrics_of_records_can_be_listed():
+def test_metrics_in_lists_numeric_metrics():
     cell = Cell("digits", "mcar", 0.2, 0, "gain", measure="inpaint")
     assert metrics_in([made_up(cell)]) == [
         *("rmse", "crps", "coverage", "width", "bias"),
@@ -115,13 +116,13 @@ def test_the_metrics_of_records_can_be_listed():
     ]
 
 
-def test_the_default_metric_is_what_the_measure_is_about():
+def test_default_metric_of_each_measure():
     for measure, name in (("impute", "rmse"), ("sets", "set_accuracy"), ("multiple", "accuracy")):
         cells = small(measure=measure).cells()
         assert pivot([made_up(cell) for cell in cells], cells).metric is METRICS[name]
 
 
-def test_rows_and_columns_are_named_by_what_differs():
+def test_names_show_differing_parts():
     cells = small(
         mechanisms=("mcar",),
         methods=("psmvae-b", "mean"),
@@ -140,18 +141,18 @@ def test_rows_and_columns_are_named_by_what_differs():
     assert grid.empty
 
 
-def test_a_file_is_named_without_its_folder():
+def test_file_is_named_without_folder():
     assert Column("/home/me/patients.csv", "mcar", 0.2).texts()[0] == "patients.csv"
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders():
+def test_files_of_same_name_show_folders():
     cells = small(datasets=("a/mine.csv", "b/mine.csv"), mechanisms=("mcar",)).cells()
     grid = pivot(errors(cells), cells)
     assert list(grid.column_names().values()) == ["a/mine.csv", "b/mine.csv"]
     assert "mine.csv" not in grid.shared()
 
 
-def test_records_of_another_version_are_left_aside():
+def test_records_of_unknown_cells_are_ignored():
     experiment = small()
     records = errors(experiment.cells())
     newer = {"key": "f" * 16, "cell": records[0]["cell"] | {"method": "new", "colour": 1}}
@@ -159,7 +160,7 @@ def test_records_of_another_version_are_left_aside():
     assert cells_to_show(experiment, [*odd, *records]) == experiment.cells()
 
 
-def test_the_papers_figures_stand_behind_ours():
+def test_paper_figures_are_in_brackets():
     experiment = EXPERIMENTS["rmse20"].only(datasets=[WINE], methods=["missforest", "psmvae"])
     records = [record(cell, rmse=0.08) for cell in experiment.cells()]
     (table,) = experiment_tables(experiment, records, paper=paper("rmse20"))
@@ -168,7 +169,7 @@ def test_the_papers_figures_stand_behind_ours():
     assert table.facts[0]["paper_std"] == 0.0023
 
 
-def test_every_row_of_the_paper_is_a_method_and_every_column_a_cell():
+def test_paper_tables_match_methods_and_cells():
     printed = {"rmse20": 90, "rmse80": 90, "grid": 180, "pattern-sets": 18, "multiple": 12}
     printed |= {"printed20": 90, "printed80": 90, "printed-sets": 18}
     for name, experiment in EXPERIMENTS.items():
@@ -180,7 +181,7 @@ def test_every_row_of_the_paper_is_a_method_and_every_column_a_cell():
     assert paper("multiple")[key] == Figure(0.9578, 0.0096)
 
 
-def test_a_wide_grid_is_split_by_data_set():
+def test_wide_grid_is_split_by_dataset():
     experiment = EXPERIMENTS["grid"].only(seeds=[0])
     tables = experiment_tables(experiment, [made_up(cell) for cell in experiment.cells()])
     assert [len(table.head) for table in tables] == [5] * 6
@@ -188,7 +189,7 @@ def test_a_wide_grid_is_split_by_data_set():
     assert tables[0].title.endswith(": adult")
 
 
-def test_few_methods_on_many_columns_stand_side_by_side():
+def test_table_is_transposed_for_few_methods():
     experiment = EXPERIMENTS["rate"]
     cells = experiment.cells()
     low = [record(cell, rmse=0.1 if cell.method == "mice" else 0.2) for cell in cells]
@@ -201,7 +202,7 @@ def test_few_methods_on_many_columns_stand_side_by_side():
     assert table.bold == {(i, mice) for i in range(14)}
 
 
-def test_a_method_of_the_users_is_shown_below_the_others():
+def test_added_method_is_shown_below_others():
     experiment = small()
     mine = [record(Cell(WINE, "mcar", 0.2, seed, "mine"), rmse=0.05) for seed in (0, 1)]
     elsewhere = [record(Cell("spam", "mcar", 0.2, 0, "mine"), rmse=0.05)]
@@ -228,7 +229,7 @@ ODD = ResultTable(
 )
 
 
-def test_markdown_keeps_its_columns():
+def test_markdown_escapes_pipes():
     lines = ODD.write("md").splitlines()
     assert lines[0] == "**50 % & more_**"
     assert lines[2] == "| method | wine \\| beer |"
@@ -236,13 +237,17 @@ def test_markdown_keeps_its_columns():
     assert lines[-1] == "A note."
 
 
-def test_text_has_a_star_and_digits_below_each_other():
-    lines = ResultTable("T", ["m", "x"], [["a", ".25"], ["b", ".5"]], {(0, 1)}).write("text").splitlines()
+def test_text_marks_best_and_aligns_digits():
+    lines = (
+        ResultTable("T", ["m", "x"], [["a", ".25"], ["b", ".5"]], {(0, 1)})
+        .write("text")
+        .splitlines()
+    )
     assert lines[4:6] == ["a  .25 *", "b   .5"]
     assert lines[-1] == "* the best of its column"
 
 
-def test_tex_escapes_what_is_special():
+def test_latex_escapes_special_characters():
     text = ODD.write("tex")
     assert r"\caption{50 \% \& more\_. A note.}" in text
     assert r"a|b & \textbf{.5 $\pm$ .1} \\" in text
@@ -252,7 +257,7 @@ def test_tex_escapes_what_is_special():
     assert r"x\textasciicircum{}2 \textasciitilde{} y" in odd
 
 
-def test_csv_holds_the_figures_unrounded():
+def test_csv_has_unrounded_values():
     cells = small().cells()
     table = to_table(pivot(errors(cells), cells), "Errors")
     rows = list(csv.DictReader(io.StringIO(table.write("csv"))))
@@ -263,7 +268,7 @@ def test_csv_holds_the_figures_unrounded():
     assert ODD.write("csv").splitlines()[1] == "a|b,.5 ± .1"
 
 
-def test_an_unknown_format_is_refused():
+def test_unknown_format_is_rejected():
     with pytest.raises(ValueError, match="how must be one of text, md, csv, tex, got 'html'"):
         ODD.write("html")
 
@@ -271,21 +276,21 @@ def test_an_unknown_format_is_refused():
 @pytest.mark.parametrize(
     ("value", "text"), [(0.05, ".0500"), (1.5, "1.5000"), (10.05, "10.0500"), (-0.25, "-.2500")]
 )
-def test_no_zero_before_the_point(value, text):
+def test_decimals_omit_leading_zero(value, text):
     assert decimals(value) == text
 
 
-def test_one_seed_has_no_deviation():
+def test_one_seed_has_no_standard_deviation():
     assert Entry({0: 0.5}, {}, 1).text(METRICS["rmse"]) == ".5000"
     assert Entry({0: 0.5}, {}, 5).text(METRICS["rmse"]) == ".5000 [1 of 5]"
 
 
-def test_mechanisms_are_named_in_tables():
+def test_mechanism_names_in_tables():
     names = [Column("wine", name, 0.2).texts()[1] for name in ("mcar", "mnar-mcar", "mnar-self")]
     assert names == ["MCAR", "MNAR+MCAR", "MNAR self"]
 
 
-def test_rows_are_named_by_the_draws_they_take():
+def test_row_names_show_number_of_draws():
     """Also where an experiment takes fewer than the method has."""
     few = EXPERIMENTS["rmse20"].quick()
     named = pivot([], few.cells()).row_names().values()

@@ -31,9 +31,12 @@ if TYPE_CHECKING:
         VAEImputer,
         load,
     )
+    from psmvae.imputers.options import Advanced
+    from psmvae.multiple import MultipleImputation
     from psmvae.nn.settings import JointMask, LatentMask, Network, NoMask, SelfMask
 
 __all__ = [
+    "Advanced",
     "DLGMImputer",
     "GAINImputer",
     "GMVAEImputer",
@@ -43,6 +46,7 @@ __all__ = [
     "MIWAEImputer",
     "MeanImputer",
     "MissForestImputer",
+    "MultipleImputation",
     "Network",
     "NoMask",
     "NotMIWAEImputer",
@@ -56,6 +60,8 @@ __all__ = [
 _SETTINGS = ("JointMask", "LatentMask", "Network", "NoMask", "SelfMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
     **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
+    "Advanced": "psmvae.imputers.options",
+    "MultipleImputation": "psmvae.multiple",
     "load": "psmvae.imputers",
 }
 

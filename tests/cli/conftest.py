@@ -1,9 +1,10 @@
-"""The command line as a user meets it: a process with files, streams and an exit code."""
+"""Run the command line, in this process or in a new one, and small tables for it."""
 
-import json
-import os
+import contextlib
+import io
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
-# As little training as there can be: these tests are about files and messages.
+from psmvae.cli import main
+
+# As little training as possible: these tests are about files and messages.
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 
 CSV = """id,age,income,city,member
@@ -33,7 +36,7 @@ CSV = """id,age,income,city,member
 
 @dataclass(frozen=True)
 class Result:
-    """What a command left: its exit code and what it wrote to the two streams."""
+    """The exit code of a command and what it wrote to the two streams."""
 
     code: int
     out: str
@@ -41,14 +44,13 @@ class Result:
 
 
 @pytest.fixture(scope="session")
-def fresh(environment):
-    """Run ``psmvae ...`` in a new process that has loaded nothing, as a user does."""
+def psmvae_process(environment):
+    """Run ``psmvae ...`` in a new process, as a user does."""
 
-    def run(*arguments: object, cwd: Path | None = None) -> Result:
+    def run(*arguments: object) -> Result:
         done = subprocess.run(
             [sys.executable, "-m", "psmvae", *map(str, arguments)],
             env=environment,
-            cwd=cwd,
             capture_output=True,
             text=True,
             timeout=120,
@@ -61,43 +63,30 @@ def fresh(environment):
 
 
 @pytest.fixture(scope="session")
-def psmvae(environment, fresh, tmp_path_factory):
-    """Run ``psmvae ...`` in a process of its own, forked from one that has loaded the libraries."""
-    if not hasattr(os, "fork"):
-        yield fresh
-        return
-    out, err = (tmp_path_factory.mktemp("streams") / name for name in ("out", "err"))
-    with subprocess.Popen(
-        [sys.executable, "-P", Path(__file__).with_name("warm.py")],
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as server:
+def psmvae():
+    """Run ``psmvae ...`` in this process, which has loaded the libraries already."""
 
-        def run(*arguments: object, cwd: Path | None = None) -> Result:
-            for stream in (out, err):
-                stream.write_text("")
-            order = {
-                "arguments": [*map(str, arguments)],
-                "cwd": str(cwd or Path.cwd()),
-                "out": str(out),
-                "err": str(err),
-            }
-            server.stdin.write(json.dumps(order) + "\n")
-            server.stdin.flush()
-            code = int(server.stdout.readline())
-            result = Result(code, out.read_text(), err.read_text())
-            assert "Traceback" not in result.err, result.err
-            return result
+    def run(*arguments: object, cwd: Path | None = None) -> Result:
+        out, err = io.StringIO(), io.StringIO()
+        with (
+            contextlib.chdir(cwd or Path.cwd()),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            warnings.catch_warnings(),
+        ):
+            # warnings are shown as in a new process; pytest would raise them
+            warnings.resetwarnings()
+            for category in (DeprecationWarning, PendingDeprecationWarning, ResourceWarning):
+                warnings.simplefilter("ignore", category)
+            code = main([*map(str, arguments)])
+        return Result(code, out.getvalue(), err.getvalue())
 
-        yield run
-        server.stdin.close()
+    return run
 
 
 @pytest.fixture(scope="session")
 def refused(psmvae):
-    """Run a command that must fail with this exit code, one line on stderr and nothing else."""
+    """Run a command that must fail with this exit code and one error line; return the line."""
 
     def run(code: int, *arguments: object, cwd: Path | None = None) -> str:
         result = psmvae(*arguments, cwd=cwd)
@@ -113,7 +102,7 @@ def refused(psmvae):
 
 @pytest.fixture
 def table(tmp_path) -> Path:
-    """A small CSV file with holes, in a folder with nothing else."""
+    """A small CSV file with missing cells, in a folder of its own."""
     path = tmp_path / "patients.csv"
     path.write_text(CSV)
     return path
@@ -131,8 +120,8 @@ def model(psmvae, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def big(tmp_path_factory) -> Path:
-    """A table that trains long enough to be interrupted."""
+def big_table(tmp_path_factory) -> Path:
+    """A table with 400 rows, whose training can be interrupted."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 8))
     path = tmp_path_factory.mktemp("big") / "big.csv"

@@ -1,8 +1,10 @@
-"""What the command line says of a table that may not be read as it is meant."""
+"""Warnings about columns whose text may mean something else: numbers, codes for missing cells."""
 
 import csv
 import io
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from psmvae.table.text import MISSING
@@ -21,14 +23,16 @@ def warnings_of(result):
 
 @pytest.fixture
 def stray(tmp_path):
-    """Numbers with holes and one word."""
+    """A numeric column with missing cells and one word."""
     path = tmp_path / "stray.csv"
     income = ["unknown" if i == 50 else "" if i % 20 == 0 else str(1000 * i) for i in range(1, 201)]
     path.write_text("income,y\n" + "".join(f"{x},{i}\n" for i, x in enumerate(income)))
     return path
 
 
-def test_a_stray_word_is_named_with_its_remedy(psmvae, refused, stray, tmp_path):
+def test_word_in_a_numeric_column_is_named_with_the_option_to_read_it_as_missing(
+    psmvae, refused, stray, tmp_path
+):
     arguments = ["impute", stray, *MEAN, "-o"]
     (line,) = warnings_of(psmvae(*arguments, tmp_path / "one.csv"))
     assert "'income'" in line
@@ -41,14 +45,14 @@ def test_a_stray_word_is_named_with_its_remedy(psmvae, refused, stray, tmp_path)
     assert "--na unknown" in message
 
 
-def test_where_nothing_is_missing_codes_are_named(psmvae, tmp_path):
+def test_codes_are_named_in_a_table_without_missing_cells(psmvae, tmp_path):
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
     lines = [f"{'.' if i % 9 == 0 else i},{'?' if i % 5 == 0 else 'x'},u\n" for i in range(60)]
     source.write_text("a,b,c\n" + "".join(lines))
     line = warnings_of(psmvae("impute", source, "-o", output, *MEAN))[-1]
     assert "no cell is missing" in line
-    assert "'a' holds '.' (7 cells)" in line
-    assert "'b' holds '?' (12 cells)" in line
+    assert "'a' has '.' (7 cells)" in line
+    assert "'b' has '?' (12 cells)" in line
     assert "'c'" not in line
     assert "--na . --na '?'" in line
     arguments = ["--na", ".", "--na", "?", "--force", *MEAN]
@@ -57,12 +61,30 @@ def test_where_nothing_is_missing_codes_are_named(psmvae, tmp_path):
     assert "19 missing cells" in result.err
 
 
-def test_a_full_table_without_codes_is_not_doubted(psmvae, tmp_path):
+def test_complete_table_without_codes_has_no_warning(psmvae, tmp_path):
     source = tmp_path / "in.csv"
     source.write_text("a,b\n1.5,x\n2.5,y\n3.5,x\n")
     assert warnings_of(psmvae("impute", source, "-o", tmp_path / "out.csv", *MEAN)) == []
 
 
-def test_help_lists_what_is_read_as_missing(psmvae):
+def test_help_lists_the_texts_of_missing_cells(psmvae):
     text = " ".join(psmvae("impute", "--help").out.replace("│", " ").split())
     assert all(f"{mark}," in text or f"{mark} and" in text for mark in MISSING[1:-1])
+
+
+def test_word_in_a_numeric_column_of_a_parquet_file_has_no_option(psmvae, tmp_path):
+    # --na does not change the type of a column in such a file
+    source = tmp_path / "in.parquet"
+    words = ["unknown" if i == 50 else str(1000 * i) for i in range(200)]
+    pq.write_table(pa.table({"income": words, "y": [None, *range(199)]}), source)
+    (line,) = warnings_of(psmvae("impute", source, "-o", tmp_path / "out.parquet", *MEAN))
+    assert "'unknown' (1 cell)" in line
+    assert "--na" not in line
+
+
+def test_kind_that_does_not_fit_names_one_that_does(refused, tmp_path):
+    source = tmp_path / "in.csv"
+    source.write_text("the size,y\n1,1\n2,\n3,3\n")
+    arguments = ["impute", source, "-o", tmp_path / "out.csv", *MEAN]
+    message = refused(1, *arguments, "--kind", "the size=binary")
+    assert "--kind 'the size=" in message

@@ -1,52 +1,59 @@
-"""``psmvae fit``, ``sets``, ``info``, ``demo`` and the help."""
+"""``psmvae fit``, ``sets``, ``info``, ``demo`` and ``--help``."""
 
 import csv
 import io
 import json
+import re
 
 import pytest
 
 import psmvae as package
 
+COMMANDS = ["impute", "fit", "sets", "info", "simulate", "demo"]
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 
 
-def test_version(fresh):
-    result = fresh("--version")
+def test_version(psmvae_process):
+    result = psmvae_process("--version")
     assert (result.code, result.out, result.err) == (0, f"psmvae {package.__version__}\n", "")
 
 
-@pytest.mark.parametrize("command", [[], ["impute"], ["fit"], ["sets"], ["info"], ["demo"]])
-def test_help(psmvae, command):
-    result = psmvae(*command, "--help")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command(psmvae, command):
+    result = psmvae(command, "--help")
     assert result.code == 0
     assert "--help" in result.out
     assert result.err == ""
 
 
-def test_no_arguments_show_the_help(psmvae):
-    assert psmvae().out == psmvae("--help").out
+def test_help_lists_the_commands_and_is_shown_without_arguments(psmvae):
+    text = psmvae("--help").out
+    listed = re.findall(r"^│ (\w+) ", text.partition("Commands")[2], re.MULTILINE)
+    assert listed == COMMANDS
+    assert psmvae().out == text
 
 
-def test_help_loads_neither_torch_nor_arrow(python):
+@pytest.mark.parametrize("command", ["impute", "simulate"])
+def test_help_loads_neither_torch_nor_arrow(python, command):
     code = (
         "import contextlib, io, json, sys; from psmvae.cli import main\n"
-        "with contextlib.redirect_stdout(io.StringIO()): main(['impute', '--help'])\n"
+        f"with contextlib.redirect_stdout(io.StringIO()): main(['{command}', '--help'])\n"
         "print(json.dumps([n for n in ('torch', 'sklearn', 'pyarrow') if n in sys.modules]))"
     )
     assert json.loads(python(code)) == []
 
 
-def test_fit_writes_a_model_that_info_describes(psmvae, model):
+def test_info_shows_the_columns_of_a_model_file(psmvae, model):
     result = psmvae("info", model)
     assert result.code == 0, result.err
     for name in ("id", "age", "income", "city", "member"):
         assert name in result.out
     assert "categorical" in result.out
+    assert "PSMVAEImputer" in result.out
 
 
-def test_info_as_json(fresh, model):
-    result = fresh("info", model, "--json")
+def test_info_as_json(psmvae, model):
+    result = psmvae("info", model, "--json")
     assert result.code == 0
     facts = json.loads(result.out)
     assert [column["name"] for column in facts["columns"]] == [
@@ -54,7 +61,7 @@ def test_info_as_json(fresh, model):
     ]  # fmt: skip
 
 
-def test_sets_gives_one_row_each_with_probabilities(psmvae, table, model, tmp_path):
+def test_sets_writes_the_set_and_probabilities_of_each_row(psmvae, table, model, tmp_path):
     for source in (["-m", model], [*QUICK, "--sets", "3"]):
         output = tmp_path / "sets.csv"
         result = psmvae("sets", table, "-o", output, "--force", *source)
@@ -68,7 +75,7 @@ def test_sets_gives_one_row_each_with_probabilities(psmvae, table, model, tmp_pa
     assert list(rows[0]) == ["row", "set", "probability_0", "probability_1", "probability_2"]
 
 
-def test_the_demo_shows_its_table_and_leaves_its_files(psmvae, tmp_path):
+def test_demo_prints_its_comparison_and_writes_its_files(psmvae, tmp_path):
     result = psmvae("demo", "--quick", "-o", tmp_path / "out", "--device", "cpu")
     assert result.code == 0, result.err
     for method in ("complete cases", "mean", "MICE", "PSMVAE"):
@@ -83,14 +90,14 @@ def test_the_demo_shows_its_table_and_leaves_its_files(psmvae, tmp_path):
         for name in ("trial", "truth", "filled", "sets")
     }
     assert len({len(rows) for rows in read.values()}) == 1
-    for holes, filled, truth in zip(read["trial"], read["filled"], read["truth"], strict=True):
+    for observed, filled, truth in zip(read["trial"], read["filled"], read["truth"], strict=True):
         assert all(filled.values())
-        for name, value in holes.items():
+        for name, value in observed.items():
             assert value in ("", filled[name])
             assert value in ("", truth[name])
 
 
-def test_the_demo_overwrites_its_own_files_but_no_file_in_the_folders_place(refused, tmp_path):
+def test_demo_does_not_replace_a_file_by_its_folder(refused, tmp_path):
     (tmp_path / "taken").write_text("mine")
     message = refused(1, "demo", "--quick", "--quiet", "-o", tmp_path / "taken")
     assert "not a folder" in message

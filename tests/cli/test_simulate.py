@@ -1,4 +1,4 @@
-"""``psmvae simulate``: holes of a known cause, and nothing else changed."""
+"""``psmvae simulate``: missing cells by a known mechanism; all other cells are unchanged."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from psmvae.cli.simulate import Mechanism, Tail
+from psmvae.cli.simulate_options import Mechanism, Tail
 from psmvae.simulate import MECHANISMS, mcar, mnar_self, quantile_cut
 from psmvae.simulate.table import generator
 from psmvae.table.io import read_table
@@ -23,7 +23,7 @@ def rows(path) -> list[dict[str, str]]:
 
 @pytest.fixture
 def study(tmp_path):
-    """A table large enough for shares; figures with digits that a number would not keep."""
+    """2,000 rows, with trailing zeros in a numeric column."""
     rng = np.random.default_rng(0)
     income = rng.normal(50, 10, 2000)
     arm = rng.choice(["active", "control"], 2000)
@@ -36,37 +36,37 @@ def study(tmp_path):
     return path
 
 
-def test_the_names_are_those_of_the_library():
+def test_names_are_those_of_the_library():
     assert [str(name) for name in Mechanism] == list(MECHANISMS)
     for tail in Tail:
         quantile_cut(np.arange(20.0).reshape(-1, 1), 0.2, np.random.default_rng(0), tail=tail)
 
 
-def test_cells_that_stay_are_written_as_they_were(fresh, study, tmp_path):
-    output, mask = tmp_path / "holes.csv", tmp_path / "mask.csv"
-    result = fresh("simulate", study, "-o", output, *HALF, "--mask", mask, "--seed", 3)
+def test_observed_cells_keep_their_text(psmvae_process, study, tmp_path):
+    output, mask = tmp_path / "incomplete.csv", tmp_path / "mask.csv"
+    result = psmvae_process("simulate", study, "-o", output, *HALF, "--mask", mask, "--seed", 3)
     assert result.code == 0, result.err
     assert result.out == ""
     expected = mcar(np.zeros((2000, 4)), 0.5, generator(3)).m
-    holes, before, masks = rows(output), rows(study), rows(mask)
-    assert list(holes[0]) == list(before[0])
+    incomplete, before, masks = rows(output), rows(study), rows(mask)
+    assert list(incomplete[0]) == list(before[0])
     assert list(masks[0]) == [*before[0], "set"]
-    for i, (hole, cell, seen) in enumerate(zip(holes, before, masks, strict=True)):
+    for i, (new, cell, seen) in enumerate(zip(incomplete, before, masks, strict=True)):
         for j, name in enumerate(cell):
             if cell[name] == "NA":
-                assert (hole[name], seen[name]) == ("", "")
+                assert (new[name], seen[name]) == ("", "")
             elif expected[i, j]:
-                assert (hole[name], seen[name]) == (cell[name], "1")
+                assert (new[name], seen[name]) == (cell[name], "1")
             else:
-                assert (hole[name], seen[name]) == ("", "0")
+                assert (new[name], seen[name]) == ("", "0")
     assert {row["set"] for row in masks} == {"0"}
     n_gone = sum(value == "0" for row in masks for name, value in row.items() if name != "set")
     assert f"made {n_gone:,} of them missing in id, income, arm, day" in result.err
     assert f"wrote {output} and {mask}" in result.err
 
 
-def test_self_masking_of_one_column_by_the_readme(psmvae, study, tmp_path):
-    output, mask = tmp_path / "holes.csv", tmp_path / "mask.csv"
+def test_self_masking_of_one_column(psmvae, study, tmp_path):
+    output, mask = tmp_path / "incomplete.csv", tmp_path / "mask.csv"
     options = ["--mechanism", "mnar-self", "--rate", 0.2, "--columns", "income", "--slope", -3]
     result = psmvae("simulate", study, "-o", output, *options, "--mask", mask)
     assert result.code == 0, result.err
@@ -95,22 +95,22 @@ def test_self_masking_of_one_column_by_the_readme(psmvae, study, tmp_path):
         ["label", "--label", "arm"],
     ],
 )
-def test_every_mechanism_makes_holes(psmvae, study, tmp_path, options):
-    output = tmp_path / "holes.tsv"
+def test_mechanism_makes_cells_missing(psmvae, study, tmp_path, options):
+    output = tmp_path / "incomplete.tsv"
     result = psmvae("simulate", study, "-o", output, "--rate", 0.3, "--mechanism", *options, "-q")
     assert (result.code, result.out, result.err) == (0, "", "")
-    holes = list(csv.DictReader(io.StringIO(output.read_text()), delimiter="\t"))
+    incomplete = list(csv.DictReader(io.StringIO(output.read_text()), delimiter="\t"))
     before = rows(study)
     gone = 0
-    for hole, cell in zip(holes, before, strict=True):
+    for new, cell in zip(incomplete, before, strict=True):
         for name, value in cell.items():
-            assert hole[name] in ("", value)
-            gone += hole[name] == "" and value != "NA"
+            assert new[name] in ("", value)
+            gone += new[name] == "" and value != "NA"
     assert gone > 200
 
 
 @pytest.mark.parametrize("ending", ["parquet", "feather"])
-def test_types_are_kept_in_binary_files(psmvae, tmp_path, ending):
+def test_parquet_and_feather_files_keep_their_types(psmvae, tmp_path, ending):
     table = pa.table(
         {
             "n": pa.array([1, 2, None, 4] * 25, type=pa.int16()),
@@ -119,7 +119,7 @@ def test_types_are_kept_in_binary_files(psmvae, tmp_path, ending):
             "tags": pa.array([["x"], [], None, ["y"]] * 25),
             "raw": pa.array([b"x"] * 100),
         }
-    ).replace_schema_metadata({"made": "by hand"})
+    ).replace_schema_metadata({"made": "here"})
     source, output = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
     write, read = (
         (pq.write_table, pq.read_table)
@@ -129,31 +129,31 @@ def test_types_are_kept_in_binary_files(psmvae, tmp_path, ending):
     write(table, str(source))
     result = psmvae("simulate", source, "-o", output, *HALF)
     assert result.code == 0, result.err
-    holes = read(str(output))
-    assert holes.schema.types == read(str(source)).schema.types
-    assert holes.schema.metadata[b"made"] == b"by hand"
+    incomplete = read(str(output))
+    assert incomplete.schema.types == read(str(source)).schema.types
+    assert incomplete.schema.metadata[b"made"] == b"here"
     for name in table.column_names:
-        pairs = list(zip(holes[name].to_pylist(), table[name].to_pylist(), strict=True))
-        assert all(hole is None or hole == cell for hole, cell in pairs)
-        assert 0 < sum(hole is not None for hole, _ in pairs) < 90
+        pairs = list(zip(incomplete[name].to_pylist(), table[name].to_pylist(), strict=True))
+        assert all(new is None or new == cell for new, cell in pairs)
+        assert 0 < sum(new is not None for new, _ in pairs) < 90
 
 
-def test_the_same_seed_gives_the_same_file(psmvae, study, tmp_path):
+def test_same_seed_gives_the_same_file(psmvae, study, tmp_path):
     outputs = []
     for seed in (1, 1, 2):
-        output = tmp_path / "holes.csv"
+        output = tmp_path / "incomplete.csv"
         assert psmvae("simulate", study, "-o", output, *HALF, "--seed", seed, "--force").code == 0
         outputs.append(output.read_bytes())
     assert outputs[0] == outputs[1] != outputs[2]
 
 
-def test_more_marks_of_missing_cells(psmvae, table, tmp_path):
-    output, mask = tmp_path / "holes.csv", tmp_path / "mask.csv"
+def test_na_adds_codes_of_missing_cells(psmvae, table, tmp_path):
+    output, mask = tmp_path / "incomplete.csv", tmp_path / "mask.csv"
     options = ["--mechanism", "mcar", "--rate", 0, "--na", "Basel", "--mask", mask]
     assert psmvae("simulate", table, "-o", output, *options).code == 0
-    for hole, cell, seen in zip(rows(output), rows(table), rows(mask), strict=True):
-        assert hole == {name: "" if value == "Basel" else value for name, value in cell.items()}
-        assert all((seen[name] == "1") == (value != "") for name, value in hole.items())
+    for new, cell, seen in zip(rows(output), rows(table), rows(mask), strict=True):
+        assert new == {name: "" if value == "Basel" else value for name, value in cell.items()}
+        assert all((seen[name] == "1") == (value != "") for name, value in new.items())
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_more_marks_of_missing_cells(psmvae, table, tmp_path):
         (["--mechanism", "blocks", "--rate", "0.2", "--blocks", "0"], "--blocks"),
     ],
 )
-def test_a_bad_option_is_named(refused, table, tmp_path, options, named):
-    assert named in refused(2, "simulate", table, "-o", tmp_path / "holes.csv", *options)
+def test_invalid_option_is_named(refused, table, tmp_path, options, named):
+    assert named in refused(2, "simulate", table, "-o", tmp_path / "incomplete.csv", *options)
     assert [path.name for path in tmp_path.iterdir()] == ["patients.csv"]
 
 
@@ -188,8 +188,8 @@ def test_a_bad_option_is_named(refused, table, tmp_path, options, named):
         (["label", "--label", "city"], "must be fully observed"),
     ],
 )
-def test_what_the_table_cannot_give_is_a_failure(refused, table, tmp_path, options, named):
-    output = tmp_path / "holes.csv"
+def test_mechanism_that_does_not_fit_the_table_fails(refused, table, tmp_path, options, named):
+    output = tmp_path / "incomplete.csv"
     message = refused(
         1, "simulate", table, "-o", output, "--rate", 0.6, "--mechanism", *options, "--mask",
         tmp_path / "mask.csv",
@@ -198,7 +198,9 @@ def test_what_the_table_cannot_give_is_a_failure(refused, table, tmp_path, optio
     assert [path.name for path in tmp_path.iterdir()] == ["patients.csv"]
 
 
-def test_no_output_replaces_the_input_or_another_file_by_itself(refused, psmvae, table, tmp_path):
+def test_output_never_replaces_the_input_nor_another_file_without_force(
+    refused, psmvae, table, tmp_path
+):
     before = table.read_bytes()
     taken, new = tmp_path / "taken.csv", tmp_path / "new.csv"
     taken.write_text("mine")
@@ -208,47 +210,35 @@ def test_no_output_replaces_the_input_or_another_file_by_itself(refused, psmvae,
     assert "--force" in refused(2, *command, "-o", taken)
     assert "--force" in refused(2, *command, "-o", new, "--mask", taken)
     assert "same file" in refused(2, *command, "-o", new, "--mask", new)
-    assert "unknown file format" in refused(2, *command, "-o", tmp_path / "holes.xlsx")
+    assert "unknown file format" in refused(2, *command, "-o", tmp_path / "incomplete.xlsx")
     assert "no such file" in refused(2, "simulate", tmp_path / "none.csv", *HALF, "-o", new)
     assert (table.read_bytes(), taken.read_text(), new.exists()) == (before, "mine", False)
     assert psmvae(*command, "-o", taken, "--force").code == 0
     assert taken.read_text() != "mine"
 
 
-def test_a_column_in_the_place_of_the_set_is_refused(refused, psmvae, tmp_path):
+def test_column_named_set_is_refused_with_mask(refused, psmvae, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,set\n1,2\n3,4\n")
-    command = ["simulate", path, "-o", tmp_path / "holes.csv", *HALF]
+    command = ["simulate", path, "-o", tmp_path / "incomplete.csv", *HALF]
     assert "'set'" in refused(2, *command, "--mask", tmp_path / "mask.csv")
     assert psmvae(*command).code == 0
 
 
-def test_the_help_loads_neither_torch_nor_arrow(python):
-    code = (
-        "import contextlib, io, sys; from psmvae.cli import main\n"
-        "with contextlib.redirect_stdout(io.StringIO()) as out: main(['simulate', '--help'])\n"
-        "assert '--mechanism' in out.getvalue()\n"
-        "print([n for n in ('torch', 'sklearn', 'pyarrow') if n in sys.modules])"
-    )
-    assert python(code).strip() == "[]"
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_table_that_was_drawn_from_the_same_seed_loses_cells_at_random(psmvae, tmp_path, seed):
-    """Its holes would else be where its own numbers were low."""
-    values = np.random.default_rng(seed).random(4000)
-    table, output = tmp_path / "drawn.csv", tmp_path / "holes.csv"
+def test_mask_is_independent_of_a_table_drawn_with_the_same_seed(psmvae, tmp_path):
+    values = np.random.default_rng(1).random(4000)
+    table, output = tmp_path / "drawn.csv", tmp_path / "incomplete.csv"
     table.write_text("x,y\n" + "".join(f"{v},1\n" for v in values))
-    options = ["--mechanism", "mcar", "--rate", 0.3, "--columns", "x", "--seed", seed]
+    options = ["--mechanism", "mcar", "--rate", 0.3, "--columns", "x", "--seed", 1]
     assert psmvae("simulate", table, "-o", output, *options).code == 0
     gone = np.array([row["x"] == "" for row in rows(output)])
     assert gone.mean() == pytest.approx(0.3, abs=0.03)
     assert values[gone].mean() == pytest.approx(values[~gone].mean(), abs=0.04)
 
 
-def test_a_table_without_rows_is_named(refused, tmp_path):
+def test_table_without_rows_is_refused(refused, tmp_path):
     table = tmp_path / "empty.csv"
     table.write_text("a,b\n")
-    told = refused(2, "simulate", table, "-o", tmp_path / "holes.csv", *HALF)
-    assert "empty.csv: the table has no rows" in told
-    assert not (tmp_path / "holes.csv").exists()
+    message = refused(1, "simulate", table, "-o", tmp_path / "incomplete.csv", *HALF)
+    assert "empty.csv: there are column names but no rows" in message
+    assert not (tmp_path / "incomplete.csv").exists()

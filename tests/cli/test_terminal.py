@@ -1,4 +1,4 @@
-"""The progress bar in a terminal, and Ctrl-C: the terminal is a real one, a pseudo-terminal."""
+"""The progress bar and interrupts, in a pseudo-terminal."""
 
 import os
 import pty
@@ -13,7 +13,7 @@ import pytest
 
 
 class InTerminal:
-    """A command whose standard error is a terminal, and what has been written to it."""
+    """A command whose standard error is a terminal, and the text written to it."""
 
     def __init__(self, environment, arguments):
         self._screen, terminal = pty.openpty()
@@ -28,15 +28,15 @@ class InTerminal:
         self.text = ""
 
     def read_until(self, pattern: str | None, seconds: float = 60.0) -> None:
-        """Read until the pattern was seen, or the command ended."""
+        """Read until the pattern is found, or the command ends."""
         end = time.monotonic() + seconds
         while pattern is None or not re.search(pattern, self.text):
-            assert time.monotonic() < end, f"not seen: {pattern!r}\n{self.text}"
+            assert time.monotonic() < end, f"not found: {pattern!r}\n{self.text}"
             if not select.select([self._screen], [], [], 0.1)[0]:
                 continue
             try:
                 piece = os.read(self._screen, 65536)
-            except OSError:  # Linux reports the closed other end so
+            except OSError:  # Linux raises this when the other end is closed
                 piece = b""
             if not piece:
                 assert pattern is None, f"ended before {pattern!r}\n{self.text}"
@@ -44,7 +44,7 @@ class InTerminal:
             self.text += piece.decode()
 
     def end(self) -> int:
-        """Wait for the end and give the exit code."""
+        """Wait for the end and return the exit code."""
         self.read_until(None)
         code = self.process.wait(timeout=30)
         self.process.stdout.close()
@@ -54,7 +54,7 @@ class InTerminal:
 
 @pytest.fixture
 def in_terminal(environment):
-    """Start a command in a terminal; it is ended with the test."""
+    """Start a command in a terminal; it is killed when the test ends."""
     started = []
 
     def start(*arguments) -> InTerminal:
@@ -68,20 +68,29 @@ def in_terminal(environment):
             one.end()
 
 
-def test_a_terminal_shows_epoch_error_and_time_left(in_terminal, big, tmp_path):
+def test_progress_bar_shows_epoch_validation_error_and_time_left(in_terminal, big_table, tmp_path):
     command = in_terminal(
-        "impute", big, "-o", tmp_path / "filled.csv", "--epochs", 8, "--draws", 4, "--device", "cpu"
+        "impute",
+        big_table,
+        "-o",
+        tmp_path / "filled.csv",
+        "--epochs",
+        8,
+        "--draws",
+        4,
+        "--device",
+        "cpu",
     )
     assert command.end() == 0
     assert re.search(r"epoch .*\d+/8", command.text)
-    assert "held-out error" in command.text
+    assert "validation error" in command.text
     assert "left" in command.text
     assert "400 rows" in command.text
 
 
-def test_quiet_is_quiet_in_a_terminal_too(in_terminal, big, tmp_path):
+def test_quiet_writes_nothing_to_a_terminal(in_terminal, big_table, tmp_path):
     command = in_terminal(
-        "fit", big, "-o", tmp_path / "m.safetensors", "--epochs", 1, "--device", "cpu", "--quiet"
+        "fit", big_table, "-o", tmp_path / "m.safetensors", "--method", "mean", "--quiet"
     )
     assert command.end() == 0
     assert command.text == ""
@@ -90,11 +99,11 @@ def test_quiet_is_quiet_in_a_terminal_too(in_terminal, big, tmp_path):
 @pytest.mark.parametrize(
     ("command", "number"), [("impute", signal.SIGINT), ("fit", signal.SIGTERM)]
 )
-def test_an_interrupt_while_fitting_fails_and_leaves_nothing(
-    in_terminal, big, tmp_path, command, number
+def test_interrupt_during_fit_exits_with_its_signal_and_writes_no_file(
+    in_terminal, big_table, tmp_path, command, number
 ):
     output = tmp_path / ("filled.csv" if command == "impute" else "m.safetensors")
-    running = in_terminal(command, big, "-o", output, "--epochs", 100_000, "--device", "cpu")
+    running = in_terminal(command, big_table, "-o", output, "--epochs", 100_000, "--device", "cpu")
     running.read_until(r"epoch .*\d+/100000")
     running.process.send_signal(number)
     assert running.end() == 128 + number

@@ -1,28 +1,26 @@
-"""Small tables and quick imputers for the contract every imputer keeps."""
+"""Small tables and quickly fitted imputers for the contract of every imputer."""
 
 from functools import cache
 
 import numpy as np
 import pytest
 
-from contract.registry import EXPECTING, FAMILIES, IMPUTERS, VARIANTS
+from contract.registry import ALGORITHMS, DRAWING, FAMILIES, IMPUTERS, VARIANTS
 
+# Constants of training that do not scale with max_epochs.
 SHORT = {
-    # a mask that depends on x is trained alone at first, for longer than these tests last
     "psmvae.training.loop.WARM_STEPS": 3,
-    # what training ends with is chosen by so many draws
     "psmvae.training.latent_recipe.PROPOSALS": (1.0, 2.0),
     "psmvae.training.latent_recipe.PROPOSAL_DRAWS": 8,
     "psmvae.training.latent_recipe.TRUST_DRAWS": 6,
     "psmvae.training.latent_recipe.CALIBRATION_DRAWS": 8,
-    # what it begins with needs so many rounds
     "psmvae.nn.latent_classes.MAX_ITER": 10,
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_training():
-    """What training does before and after the epochs, which are few here, is short too."""
+    """Shorten the steps of training before and after the epochs."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SHORT.items():
             patch.setattr(name, value)
@@ -31,31 +29,31 @@ def _short_training():
 
 @pytest.fixture(scope="session", params=IMPUTERS)
 def make(request):
-    """Each imputer in turn: makes one that is fitted in a moment."""
+    """Make an imputer of each class in turn."""
     return IMPUTERS[request.param]
 
 
 @pytest.fixture(scope="session", params=FAMILIES)
 def family(request):
-    """One imputer of each family in turn: for what does not depend on the class."""
+    """Make an imputer of each base class in turn."""
     return IMPUTERS[request.param]
 
 
-@pytest.fixture(scope="session", params=VARIANTS)
-def variant(request):
-    """Each imputer in turn, some also by another setting."""
+@pytest.fixture(scope="session", params=ALGORITHMS)
+def algorithm(request):
+    """Make an imputer of each algorithm in turn."""
     return VARIANTS[request.param]
 
 
-@pytest.fixture(scope="session", params=EXPECTING)
+@pytest.fixture(scope="session", params=[name for name in ALGORITHMS if name not in DRAWING])
 def expecting(request):
-    """Those that fill in what they expect, not a draw."""
+    """Make an imputer of each algorithm whose `transform` gives conditional means."""
     return VARIANTS[request.param]
 
 
 @pytest.fixture(scope="session")
 def quick():
-    """Make a PSMVAE that trains for a moment: for what does not depend on the imputer."""
+    """Make a PSMVAE, for behaviour that does not depend on the class."""
 
     def make(mask_model="latent", **parameters):
         return IMPUTERS["PSMVAE"](mask_model=mask_model, **parameters)
@@ -65,7 +63,7 @@ def quick():
 
 @pytest.fixture(scope="session")
 def numbers():
-    """An array with holes; its columns hang together."""
+    """An array of correlated columns with missing cells."""
     rng = np.random.default_rng(7)
     table = rng.normal(size=(30, 1)) + 0.5 * rng.normal(size=(30, 4))
     table[rng.random(table.shape) < 0.25] = np.nan
@@ -75,7 +73,7 @@ def numbers():
 
 @pytest.fixture(scope="session")
 def mixed():
-    """Columns of several kinds as lists, None where missing."""
+    """Columns of several kinds as lists, with None for missing cells."""
     rng = np.random.default_rng(8)
     n = 24
     z = rng.normal(size=n)
@@ -93,7 +91,7 @@ def mixed():
 
 @pytest.fixture(scope="session")
 def fitted(numbers):
-    """An imputer fitted to the array, made once for each setting: not to be changed."""
+    """Return an imputer fitted to `numbers`. It is shared between tests and must not be changed."""
 
     @cache
     def fit(name="PSMVAE", **parameters):

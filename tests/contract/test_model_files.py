@@ -1,4 +1,4 @@
-"""Files that are no model, or a damaged one: clear errors, and nothing in a file is run."""
+"""Damaged, foreign and altered model files: clear errors, and no code in a file is run."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import psmvae
-from contract.registry import IMPUTERS, VARIANTS
+from contract.registry import FAMILIES, VARIANTS
 from psmvae.imputers.persist import FORMAT_VERSION
 
 
 @pytest.fixture(scope="module")
 def files(mixed, tmp_path_factory):
-    """The file of an imputer fitted to a small table, made once."""
+    """The path of a model file for each imputer; the model is fitted once."""
     folder = tmp_path_factory.mktemp("models")
 
     def file(name="PSMVAE"):
@@ -36,7 +36,7 @@ def saved(files):
 
 
 def with_document(content, change):
-    """The model file with another document."""
+    """Return a model file whose metadata were changed."""
     size = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + size])
     metadata = header["__metadata__"]
@@ -59,10 +59,10 @@ DAMAGE = {
 }
 
 
-class TestNoModelFile:
+class TestNotAModelFile:
     @pytest.fixture
     def load(self, tmp_path):
-        """Load a file of this content."""
+        """Load a file with this content."""
 
         def load(content):
             path = tmp_path / "odd.safetensors"
@@ -72,12 +72,12 @@ class TestNoModelFile:
         return load
 
     @pytest.mark.parametrize("damage", DAMAGE)
-    @pytest.mark.parametrize("name", IMPUTERS)
+    @pytest.mark.parametrize("name", FAMILIES)
     def test_damaged(self, load, files, name, damage):
         with pytest.raises(ValueError, match=r"odd\.safetensors.* not a psmvae model"):
             load(DAMAGE[damage](files(name).read_bytes()))
 
-    def test_foreign_safetensors(self, tmp_path):
+    def test_safetensors_of_another_program(self, tmp_path):
         path = tmp_path / "weights.safetensors"
         save_file({"layer": torch.zeros(3)}, str(path), metadata={"format": "pt"})
         with pytest.raises(ValueError, match=r"weights\.safetensors.*not a psmvae model"):
@@ -98,32 +98,34 @@ class TestNoModelFile:
             psmvae.load(path)
         assert not trace.exists()
 
-    def test_missing_file_and_folder(self, tmp_path):
+    def test_a_missing_file_and_a_folder(self, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"nowhere\.safetensors"):
             psmvae.load(tmp_path / "nowhere.safetensors")
         with pytest.raises(FileNotFoundError, match="no model file"):
             psmvae.load(tmp_path)
 
-    def test_an_older_version(self, load, saved):
+    @pytest.mark.parametrize("version", ["1", str(FORMAT_VERSION - 1)])
+    def test_an_older_format(self, load, saved, version):
         def change(metadata, document):
-            metadata.update(format_version="1", psmvae="0.0.9")
+            metadata.update(format_version=version, psmvae="0.0.9")
 
-        with pytest.raises(ValueError, match=r"format 1, written by psmvae 0\.0\.9.*Fit the model"):
+        message = rf"format {version}, written by psmvae 0\.0\.9.*Fit the model again"
+        with pytest.raises(ValueError, match=message):
             load(with_document(saved.read_bytes(), change))
 
     @pytest.mark.parametrize("version", [str(FORMAT_VERSION + 1), "99", "1.5", "", "new"])
-    def test_another_version(self, load, saved, version):
+    def test_a_newer_or_unknown_format(self, load, saved, version):
         def change(metadata, document):
             metadata.update(format_version=version, psmvae="9.9.9")
 
         with pytest.raises(ValueError, match=r"written by psmvae 9\.9\.9.*newer"):
             load(with_document(saved.read_bytes(), change))
 
-    def test_device_is_checked_as_such(self, saved):
+    def test_an_unknown_device(self, saved):
         with pytest.raises(ValueError, match=r"^device must be"):
             psmvae.load(saved, device="abacus")
 
-    def test_a_wrong_file_is_told_of_before_a_wrong_device(self, saved, tmp_path):
+    def test_a_wrong_file_is_reported_before_a_wrong_device(self, saved, tmp_path):
         path = tmp_path / "odd.safetensors"
         path.write_bytes(with_document(saved.read_bytes(), setting("class", value="Forest")))
         with pytest.raises(ValueError, match=r"odd\.safetensors.*no imputer is called 'Forest'"):
@@ -131,7 +133,7 @@ class TestNoModelFile:
 
 
 def setting(*keys, value):
-    """Put a value deep into the document."""
+    """Set an entry of the document."""
 
     def change(metadata, document):
         place = document
@@ -143,6 +145,8 @@ def setting(*keys, value):
 
 
 def dropping(*keys):
+    """Remove an entry of the document."""
+
     def change(metadata, document):
         place = document
         for key in keys[:-1]:
@@ -152,7 +156,7 @@ def dropping(*keys):
     return change
 
 
-TAMPERED = {
+ALTERED = {
     "another class": setting("class", value="RandomForest"),
     "class is a list": setting("class", value=[]),
     "no parameters": dropping("parameters"),
@@ -163,9 +167,13 @@ TAMPERED = {
     "an unknown part": setting("parameters", "network", value={"part": "System"}),
     "a part without a name": setting("parameters", "network", value={"width": 3}),
     "a part out of range": setting("parameters", "network", value={"part": "Network", "width": 0}),
-    "more sets": setting("parameters", "n_sets", value=3),
-    "more members": setting("parameters", "n_members", value=2),
-    "another mask model": setting("parameters", "mask_model", value="self"),
+    "no configuration": dropping("plain", "config"),
+    "an unknown field": setting("plain", "config", "colour", value="red"),
+    "more sets": setting("plain", "config", "n_sets", value=3),
+    "more members": setting("plain", "config", "n_members", value=2),
+    "more latents": setting("plain", "config", "n_latent", value=7),
+    "another mask model": setting("plain", "config", "mask_model", value={"part": "SelfMask"}),
+    "another network": setting("plain", "config", "network", "width", value=3),
     "no schema": dropping("schema"),
     "an odd schema": setting("schema", value={"columns": [{"title": "weight"}]}),
     "a column less": setting("schema", "columns", value=[]),
@@ -175,22 +183,22 @@ TAMPERED = {
     "no seed": dropping("seed"),
     "seed is text": setting("seed", value="zero"),
     "n_rows is text": setting("n_rows", value="many"),
-    "other progress": setting("plain", "last", value={"when": "now"}),
-    "progress is text": setting("plain", "last", value="done"),
+    "other progress": setting("plain", "progress", value={"when": "now"}),
+    "progress is text": setting("plain", "progress", value="done"),
     "no document": lambda metadata, document: metadata.pop("document"),
 }
 
 
-@pytest.mark.parametrize("what", TAMPERED)
-def test_tampered_metadata(saved, tmp_path, what):
+@pytest.mark.parametrize("what", ALTERED)
+def test_altered_metadata(saved, tmp_path, what):
     path = tmp_path / "odd.safetensors"
-    path.write_bytes(with_document(saved.read_bytes(), TAMPERED[what]))
+    path.write_bytes(with_document(saved.read_bytes(), ALTERED[what]))
     with pytest.raises(ValueError, match=r"odd\.safetensors.*psmvae model"):
         psmvae.load(path)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "null", '"model"', ""])
-def test_a_document_that_is_none(saved, tmp_path, text):
+def test_a_document_that_is_not_an_object(saved, tmp_path, text):
     content = saved.read_bytes()
     size = struct.unpack("<Q", content[:8])[0]
     header = json.loads(content[8 : 8 + size])
@@ -202,13 +210,13 @@ def test_a_document_that_is_none(saved, tmp_path, text):
         psmvae.load(path)
 
 
-# What the numbers in a file may have become: each must be noticed on loading, not by wrong answers.
+# Arrays of other shapes must be noticed when the file is loaded.
 ARRAYS = {
     "Mean": ["mean", "deviation", "matrix.center", "matrix.scale", "matrix.lowest"],
     "MICE": ["chain0.fill", "chain0.column", "chain0.coef", "chain0.sigma", "matrix.scale"],
     "MICE draws": ["chain1.intercept", "chain1.center", "chain1.noise"],
     "MissForest": ["chain0.feature", "chain0.threshold", "chain0.child", "chain0.root"],
-    "PSMVAE": ["missing_rate", "set_order", "set_sizes", "spread"],
+    "PSMVAE": ["missing_rate", "set_order", "set_sizes", "draw_scale"],
     "GAIN": ["missing_rate"],
 }
 CHANGES = {
@@ -221,7 +229,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(("name", "array"), [(n, a) for n, each in ARRAYS.items() for a in each])
-def test_tampered_numbers(files, tmp_path, name, array, change):
+def test_altered_arrays(files, tmp_path, name, array, change):
     with safe_open(str(files(name)), framework="pt") as file:
         metadata = file.metadata()
         arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
@@ -234,7 +242,7 @@ def test_tampered_numbers(files, tmp_path, name, array, change):
         psmvae.load(path)
 
 
-TAMPERED_CLASSICAL = {
+ALTERED_CLASSICAL = {
     "no chains": ("MICE", setting("plain", "chains", value=[])),
     "chains are a number": ("MICE", setting("plain", "chains", value=3)),
     "one chain less": ("MICE draws", lambda metadata, document: document["plain"]["chains"].pop()),
@@ -250,17 +258,17 @@ TAMPERED_CLASSICAL = {
 }
 
 
-@pytest.mark.parametrize("what", TAMPERED_CLASSICAL)
-def test_tampered_metadata_of_a_classical_imputer(files, tmp_path, what):
-    name, change = TAMPERED_CLASSICAL[what]
+@pytest.mark.parametrize("what", ALTERED_CLASSICAL)
+def test_altered_metadata_of_a_classical_imputer(files, tmp_path, what):
+    name, change = ALTERED_CLASSICAL[what]
     path = tmp_path / "odd.safetensors"
     path.write_bytes(with_document(files(name).read_bytes(), change))
     with pytest.raises(ValueError, match=r"odd\.safetensors.*psmvae model"):
         psmvae.load(path)
 
 
-def test_trees_that_go_round_in_circles_are_refused(files, tmp_path):
-    """A walk down such a tree would have no end."""
+def test_a_tree_with_a_cycle_is_refused(files, tmp_path):
+    """Prediction with such a tree would not end."""
     with safe_open(str(files("MissForest")), framework="pt") as file:
         metadata = file.metadata()
         arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118

@@ -1,4 +1,4 @@
-"""clone, Pipeline, ColumnTransformer, GridSearchCV, set_output."""
+"""Imputers with clone, Pipeline, ColumnTransformer, GridSearchCV and set_output."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from contract.registry import CLASSES, DEEP_ONES, FAMILIES, IMPUTERS
+from contract.registry import CLASSES, DEEP, FAMILIES, IMPUTERS
 from psmvae import Network, SelfMask
 
 
@@ -21,9 +21,9 @@ class TestParameters:
     @pytest.mark.parametrize("name", IMPUTERS)
     def test_a_clone_has_the_same_parameters(self, name):
         settings = {"kinds": {"x0": "real"}}
-        if name in DEEP_ONES:
+        if name in DEEP:
             settings["network"] = Network(width=16)
-        if name in ("PSMVAE", "NotMIWAE"):
+        if name in ("PSMVAE", "GMVAE", "NotMIWAE"):
             settings["mask_model"] = SelfMask(["x1"])
         imputer = IMPUTERS[name](**settings)
         twin = clone(imputer)
@@ -36,7 +36,7 @@ class TestParameters:
         twin = clone(fitted(name)).fit(numbers)
         assert twin.transform(numbers).tobytes() == fitted(name).transform(numbers).tobytes()
 
-    @pytest.mark.parametrize("name", IMPUTERS)
+    @pytest.mark.parametrize("name", FAMILIES)
     def test_a_clone_is_not_fitted(self, fitted, name):
         assert not [each for each in vars(clone(fitted(name))) if each.endswith("_")]
 
@@ -49,9 +49,9 @@ class TestParameters:
         with pytest.raises(ValueError, match="n_set "):
             imputer.set_params(**{"n_set ": 3})
 
-    def test_fit_leaves_the_parameters_alone(self, make, numbers):
+    def test_fit_does_not_change_parameters(self, family, numbers):
         state = np.random.RandomState(3)
-        imputer = make(random_state=state)
+        imputer = family(random_state=state)
         before = imputer.get_params()
         imputer.fit(numbers)
         assert imputer.get_params() == before
@@ -74,7 +74,7 @@ class TestComposition:
         assert np.isfinite(predicted).all()
         assert clone(pipeline).fit(numbers, target).predict(numbers).tolist() == predicted.tolist()
 
-    def test_a_pipeline_ends_in_an_imputer(self, family, numbers):
+    def test_pipeline_that_ends_with_an_imputer(self, family, numbers):
         pipeline = make_pipeline(StandardScaler(), family()).fit(numbers)
         assert np.isfinite(pipeline.transform(numbers)).all()
         if hasattr(family(), "score_samples"):
@@ -108,17 +108,16 @@ class TestComposition:
         assert isinstance(out, pd.DataFrame) == (container == "pandas")
         assert split.transform(frame.iloc[3:4]).shape == (1, 5)
 
-    @pytest.mark.parametrize("name", ["VAE", "NotMIWAE"])
-    def test_grid_search_over_any_with_a_score(self, numbers, name):
+    @pytest.mark.parametrize("name", ["VAE"])
+    def test_grid_search_over_the_dimension_of_z(self, numbers, name):
         search = GridSearchCV(IMPUTERS[name](), {"n_latent": [1, 2]}, cv=2, error_score="raise")
         search.fit(numbers)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
         assert search.score(numbers) == search.best_estimator_.score(numbers)
 
-    @pytest.mark.parametrize("library", ["numpy", "pandas", "polars", "pyarrow"])
-    def test_grid_search_by_score(self, quick, mixed, numbers, library):
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_grid_search_over_frames(self, quick, mixed, library):
         frames = {
-            "numpy": numbers,
             "pandas": pd.DataFrame(mixed),
             "polars": pl.DataFrame(mixed),
             "pyarrow": pa.table(mixed),
@@ -138,7 +137,7 @@ CONTAINERS = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 @pytest.fixture(scope="module", params=["numpy", "objects", "pandas", "polars", "pyarrow"])
 def table(request, mixed, numbers):
-    """One table in each container."""
+    """A table in each container."""
     if request.param == "numpy":
         return numbers
     if request.param == "objects":
@@ -152,9 +151,9 @@ def table(request, mixed, numbers):
 
 
 @pytest.fixture(scope="module")
-def of_table(quick, table):
-    """An imputer fitted to that table; the container it gives is set by every test."""
-    return quick().fit(table)
+def of_table(table):
+    """An imputer fitted to that table; every test sets the output container."""
+    return IMPUTERS["Mean"]().fit(table)
 
 
 def rows(table):
@@ -169,7 +168,7 @@ def rows(table):
 
 
 class TestSetOutput:
-    def test_every_family_gives_the_container_asked_for(self, family, mixed):
+    def test_every_family_gives_the_requested_container(self, family, mixed):
         frame = pd.DataFrame(mixed, index=range(100, 124)).astype({"visits": "Int64"})
         imputer = family().fit(frame)
         expected = imputer.transform(frame)
@@ -179,11 +178,11 @@ class TestSetOutput:
         assert rows(out) == rows(expected)
         out = imputer.set_output(transform="pandas").transform(frame)
         pd.testing.assert_frame_equal(out, expected)
-        # draws are tables as they came
+        # draws have the container of the input
         assert type(imputer.set_output(transform="polars").sample(frame, n=1)[0]) is pd.DataFrame
 
     @pytest.mark.parametrize("container", ["default", "pandas", "polars"])
-    def test_the_container_asked_for_holds_the_same_cells(self, of_table, table, container):
+    def test_the_requested_container_has_the_same_cells(self, of_table, table, container):
         wrapped = of_table.set_output(transform="default")
         expected = wrapped.transform(table)
         out = wrapped.set_output(transform=container).transform(table)
@@ -194,39 +193,41 @@ class TestSetOutput:
         assert type(out) is CONTAINERS[container]
         assert list(out.columns) == wrapped.get_feature_names_out().tolist()
         assert rows(out) == rows(expected)
-        # every column has a type of its own
-        loose = [name for name in out.columns if str(out[name].dtype).lower() == "object"]
-        # the strings of pandas 2 are objects
-        assert all(isinstance(out[name].tolist()[0], str) for name in loose)
+        # no column becomes an object column
+        objects = [name for name in out.columns if str(out[name].dtype).lower() == "object"]
+        # except strings, which pandas 2 stores as objects
+        assert all(isinstance(out[name].tolist()[0], str) for name in objects)
         if isinstance(table, pd.DataFrame) and container == "pandas":
             assert out.dtypes.to_dict() == table.dtypes.to_dict()
             assert out.index.equals(table.index)
         assert type(wrapped.set_output(transform="default").transform(table)) is type(table)
 
-    def test_columns_in_another_order_keep_their_own_values(self, quick, mixed):
+    def test_columns_in_another_order(self, mixed):
         names = list(mixed)[::-1]
-        turned = {name: mixed[name] for name in names}
+        reordered = {name: mixed[name] for name in names}
         for make in (pd.DataFrame, pl.DataFrame, pa.table):
-            imputer = quick().fit(make(mixed))
+            imputer = IMPUTERS["Mean"]().fit(make(mixed))
             for container in CONTAINERS:
                 imputer.set_output(transform=container)
-                one, other = imputer.transform(make(mixed)), imputer.transform(make(turned))
+                one, other = imputer.transform(make(mixed)), imputer.transform(make(reordered))
                 assert list(one.columns) == list(other.columns) == list(mixed)
                 assert rows(one) == rows(other)
 
     def test_the_global_setting(self, fitted, numbers):
-        imputer = fitted()
+        imputer = fitted("Mean")
         with config_context(transform_output="polars"):
             assert isinstance(imputer.transform(numbers), pl.DataFrame)
         assert isinstance(imputer.transform(numbers), np.ndarray)
 
-    def test_an_unknown_container_is_refused(self, quick):
+    def test_an_unknown_container_is_refused(self):
         with pytest.raises(ValueError, match="output config must be in"):
-            quick().set_output(transform="excel").fit_transform(np.array([[1.0], [np.nan]]))
+            IMPUTERS["Mean"]().set_output(transform="excel").fit_transform(
+                np.array([[1.0], [np.nan]])
+            )
 
 
 class TestNames:
-    def test_names_out_are_the_names_in(self, family, mixed):
+    def test_output_names_are_input_names(self, family, mixed):
         imputer = family().fit(pl.DataFrame(mixed))
         assert imputer.feature_names_in_.tolist() == list(mixed)
         assert imputer.get_feature_names_out().tolist() == list(mixed)
@@ -258,10 +259,10 @@ class TestNames:
         with pytest.warns(UserWarning, match="X has feature names, but"):
             assert len(imputer.sample(frame, n=2)) == 2
 
-    def test_labels_that_are_numbers_are_no_names(self, fitted, quick, numbers):
+    def test_integer_labels_are_not_feature_names(self, fitted, numbers):
         frame = pd.DataFrame(numbers)
-        expected = fitted().transform(numbers)
-        of_frame = quick().fit(frame)
+        expected = fitted("Mean").transform(numbers)
+        of_frame = IMPUTERS["Mean"]().fit(frame)
         assert of_frame.transform(frame).to_numpy().tobytes() == expected.tobytes()
         assert of_frame.transform(numbers).tobytes() == expected.tobytes()
-        assert fitted().transform(frame).to_numpy().tobytes() == expected.tobytes()
+        assert fitted("Mean").transform(frame).to_numpy().tobytes() == expected.tobytes()

@@ -1,4 +1,4 @@
-"""Any table comes back as it came: same container, types, index, observed cells, no holes."""
+"""The output has the container, types, index and observed cells of the input."""
 
 import struct
 
@@ -8,6 +8,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+
+from contract.registry import IMPUTERS
 
 
 def columns(table):
@@ -26,7 +28,7 @@ def missing(cell):
 
 
 def same(one, other):
-    """Equal to the bit."""
+    """Whether two cells are bit-identical."""
     if type(one) is not type(other):
         return False
     if isinstance(one, float):
@@ -59,7 +61,7 @@ def check_types(table, filled):
 
 
 def snapshot(table):
-    """A copy that shares nothing."""
+    """A copy that shares no memory."""
     if isinstance(table, pd.DataFrame):
         return table.copy(deep=True)
     return table.copy() if isinstance(table, np.ndarray) else table.slice(0)
@@ -110,15 +112,16 @@ def pandas_frames(mixed):
     }
 
 
-@pytest.mark.parametrize("which", ["object", "typed", "category"])
-def test_pandas(family, mixed, which):
-    check(family(), pandas_frames(mixed)[which])
+def test_pandas(family, mixed):
+    check(family(), pandas_frames(mixed)["category"])
 
 
 @pytest.mark.parametrize(
     "which",
     [
         "plain",
+        "object",
+        "typed",
         "small types",
         "arrow",
         "reversed",
@@ -129,8 +132,8 @@ def test_pandas(family, mixed, which):
         "labels that are numbers",
     ],
 )
-def test_other_frames_of_pandas(quick, mixed, which):
-    check(quick(), pandas_frames(mixed)[which])
+def test_other_frames_of_pandas(mixed, which):
+    check(IMPUTERS["Mean"](), pandas_frames(mixed)[which])
 
 
 def test_pandas_attributes_and_flags_stay(quick, mixed):
@@ -142,7 +145,7 @@ def test_pandas_attributes_and_flags_stay(quick, mixed):
     assert filled.index.name == "patient"
 
 
-def test_the_result_is_the_users_own(family):
+def test_the_output_does_not_share_memory_with_the_input(family):
     full = np.array([[1.0, 2.0], [3.0, 5.0], [4.0, 4.5]])
     for table in (full, pd.DataFrame(full, columns=["a", "b"])):
         filled = family().fit_transform(table)
@@ -161,20 +164,20 @@ POLARS_TYPES = {
 
 
 @pytest.mark.parametrize("which", POLARS_TYPES)
-def test_other_types_of_polars(quick, mixed, which):
-    check(quick(), pl.DataFrame(mixed).cast(POLARS_TYPES[which]))
+def test_other_types_of_polars(mixed, which):
+    check(IMPUTERS["Mean"](), pl.DataFrame(mixed).cast(POLARS_TYPES[which]))
 
 
-def test_polars(make, mixed):
-    table, imputer = pl.DataFrame(mixed), make()
+def test_polars(family, mixed):
+    table, imputer = pl.DataFrame(mixed), family()
     check(imputer, table)
-    # whole numbers and levels are imputed as such
+    # integers and categories are imputed by integers and known categories
     for filled in [imputer.transform(table), *imputer.sample(table, 3)]:
         assert set(filled["arm"].unique()) <= {"low", "mid", "high"}
         assert filled["visits"].dtype == pl.Int64
 
 
-def test_polars_nan_is_missing_too(quick, mixed):
+def test_polars_nan_is_missing(quick, mixed):
     table = pl.DataFrame(mixed).with_columns(pl.col("weight").fill_null(float("nan")))
     check(quick(), table)
 
@@ -187,13 +190,13 @@ ARROW_TYPES = {
 
 
 @pytest.mark.parametrize("which", ARROW_TYPES)
-def test_other_types_of_pyarrow(quick, mixed, which):
+def test_other_types_of_pyarrow(mixed, which):
     arrays = {
         name: pa.array(cells, type=ARROW_TYPES[which].get(name)) for name, cells in mixed.items()
     }
     table = pa.table(arrays).replace_schema_metadata({"source": "trial"})
     chunked = pa.concat_tables([table.slice(0, 7), table.slice(7)])
-    filled = check(quick(), chunked)
+    filled = check(IMPUTERS["Mean"](), chunked)
     assert filled.schema.metadata == {b"source": b"trial"}
 
 
@@ -210,7 +213,7 @@ def test_numpy_types_and_orders(quick, numbers, dtype, order):
     assert table[observed].tobytes() == filled[observed].tobytes()
 
 
-def test_numpy_odd_bits_survive(family, numbers):
+def test_numpy_subnormal_numbers_and_negative_zero_are_kept(family, numbers):
     table = numbers.copy()
     table[:4, 0] = [-0.0, 5e-324, np.nextafter(1.0, 2.0), -1e-310]
     check(family(), table)
@@ -221,12 +224,12 @@ def test_numpy_objects(family, mixed):
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "<U3"])
-def test_numpy_types_that_hold_no_gaps(quick, dtype):
+def test_numpy_types_without_missing_values(quick, dtype):
     table = np.array([[0, 1], [1, 1], [1, 0], [0, 0]]).astype(dtype)
     check(quick(), table)
 
 
-def test_a_list_of_rows_becomes_an_array(quick, mixed):
+def test_a_list_of_rows_gives_an_array(quick, mixed):
     rows = [list(row) for row in zip(*mixed.values(), strict=True)]
     filled = quick().fit(rows).transform(rows)
     check_filled(np.array(rows, dtype=object), filled)
@@ -253,7 +256,7 @@ KINDS = ("real", "positive", "integer", "count", "binary", "ordinal", "categoric
 
 @pytest.fixture(scope="module")
 def every_kind():
-    """A column of each kind, named after it."""
+    """A column of each kind, named after the kind."""
     rng = np.random.default_rng(9)
     z = rng.normal(size=30)
     full = {
@@ -274,8 +277,8 @@ def every_kind():
     )
 
 
-def test_every_kind(variant, every_kind):
-    imputer = variant(kinds={kind: kind for kind in KINDS})
+def test_every_kind(algorithm, every_kind):
+    imputer = algorithm(kinds={kind: kind for kind in KINDS})
     check(imputer, every_kind)
     assert [column.kind for column in imputer.schema_.columns] == list(KINDS)
     for filled in [imputer.transform(every_kind), *imputer.sample(every_kind, n=5)]:

@@ -30,7 +30,7 @@ def learned(values):
 
 
 @pytest.mark.parametrize(("mean", "size"), CASES)
-def test_probabilities_are_scipys_and_sum_to_one(mean, size):
+def test_probabilities_equal_scipy_and_sum_to_one(mean, size):
     p, peer = cell(mean, size), peer_of(mean, size)
     x = np.arange(int(peer.ppf(1 - 1e-12)) + 50)
     log_p = p.log_prob(torch.tensor(x, dtype=torch.float64).unsqueeze(-1))[:, 0].numpy()
@@ -40,7 +40,7 @@ def test_probabilities_are_scipys_and_sum_to_one(mean, size):
 
 
 @pytest.mark.parametrize("size", [0.5, 1e3, 1e9, None])
-def test_float32_has_the_digits_at_a_million(size):
+def test_float32_is_accurate_for_large_counts(size):
     p = cell(1e6, size, torch.float32)
     mean = float(p.log_mean.double().exp())
     x = np.array([0.0, 5e5, 999_000.0, 1e6, 1_001_000.0])
@@ -70,7 +70,7 @@ def test_small_counts_are_enumerated():
 
 
 @pytest.mark.parametrize(("mean", "size"), CASES)
-def test_200_000_draws_have_its_mean_and_variance(mean, size):
+def test_mean_and_variance_of_draws(mean, size):
     uniform = torch.rand(200_000, 1, generator=torch.Generator().manual_seed(0))
     drawn = cell(mean, size, torch.float32).sample(uniform)[:, 0].double().numpy()
     peer = peer_of(mean, size)
@@ -80,7 +80,7 @@ def test_200_000_draws_have_its_mean_and_variance(mean, size):
     assert drawn.var() == pytest.approx(peer.var(), rel=0.03)
 
 
-def test_few_counts_are_drawn_exactly():
+def test_small_counts_are_drawn_exactly():
     uniform = torch.linspace(0.0005, 0.9995, 1000).double().unsqueeze(-1)
     drawn = cell(2.0, 0.9).sample(uniform)[:, 0].numpy()
     assert (drawn == peer_of(2.0, 0.9).ppf(uniform[:, 0].numpy())).all()
@@ -97,7 +97,7 @@ def test_few_counts_are_drawn_exactly():
         ((5000.0, None), (5100.0, 900.0), 1e-3),
     ],
 )
-def test_kl_is_the_sum(p, q, rel):
+def test_kl_equals_the_explicit_sum(p, q, rel):
     x = np.arange(int(peer_of(*p).ppf(1 - 1e-13)) + 50)
     log_p, log_q = peer_of(*p).logpmf(x), peer_of(*q).logpmf(x)
     exact = (np.exp(log_p) * (log_p - log_q)).sum()
@@ -105,7 +105,7 @@ def test_kl_is_the_sum(p, q, rel):
     assert float(cell(*p).kl(cell(*p))) == pytest.approx(0, abs=1e-12)
 
 
-def test_the_gradient_of_the_kl_is_that_of_the_sum():
+def test_kl_gradient_equals_that_of_the_explicit_sum():
     def parameters():
         return [torch.tensor([v], dtype=torch.float64, requires_grad=True) for v in (0.9, 0.3)]
 
@@ -127,7 +127,7 @@ def simulated(n=20_000, mean=3.0, slope=0.5, size=4.0):
 
 
 @pytest.mark.parametrize(("mean", "slope"), [(0.1, 0.7), (3.0, 0.5), (500.0, 0.4)])
-def test_the_linear_start_has_the_marginal_and_the_trend(mean, slope):
+def test_linear_start_has_the_observed_mean_and_slope(mean, slope):
     z, values = simulated(mean=mean, slope=slope)
     block = COUNT.block([learned(values)], 1, "learned")
     feature = block.features(torch.tensor(values).float().unsqueeze(-1))[:, 0, 0].double().numpy()
@@ -150,7 +150,7 @@ def test_the_linear_start_has_the_marginal_and_the_trend(mean, slope):
     assert within.mean() + expected.var() == pytest.approx(values.var(), rel=0.4)
 
 
-def test_where_the_size_comes_from():
+def test_scale_selects_the_source_of_the_size():
     column = learned([0, 1, 5, 9])
     assert COUNT.block([column], 2, "learned").size.shape == (2, 1, 1, 1, 1)
     for scale in ("network", "student"):
@@ -163,14 +163,14 @@ def test_where_the_size_comes_from():
     assert COUNT.block([column], 2, 0.5)(torch.zeros(2, 1, 1, 1, 1, 1)).log_size is None
 
 
-def test_before_training_the_size_is_that_of_the_moments():
+def test_initial_size_matches_the_moments():
     _, values = simulated(mean=3.0, slope=0.0, size=2.0)
     block = COUNT.block([learned(values)], 1, "learned")
     size = block(torch.zeros(1, 1)).log_size.detach().exp()
     assert float(size) == pytest.approx(2.0, rel=0.1)
 
 
-def test_the_error_is_in_standard_deviations_and_the_point_is_the_mean():
+def test_error_is_in_standard_deviations_and_point_is_the_mean():
     _, values = simulated()
     block = COUNT.block([learned(values)], 1, "learned")
     x = torch.tensor(values).float().unsqueeze(-1)
@@ -181,7 +181,7 @@ def test_the_error_is_in_standard_deviations_and_the_point_is_the_mean():
 
 @pytest.mark.parametrize("values", [[0], [0, 0, 0], [1], [7, 7], [0, 1_000_000], [10**9, 1]])
 @pytest.mark.parametrize("scale", ["learned", "network", 0.5])
-def test_nothing_overflows(values, scale):
+def test_extreme_counts_are_finite(values, scale):
     block = COUNT.block([learned(values)], 1, scale)
     outputs = torch.tensor([-1e4, -5.0, 0.0, 5.0, 1e4]).view(1, 5, 1, 1, 1, 1)
     outputs = outputs.repeat(1, 1, 1, 1, 1, block.n_outputs).requires_grad_()

@@ -32,7 +32,7 @@ def test_normal_likelihood_integrates_to_one(mean, scale):
     assert total == pytest.approx(1, abs=1e-8)
 
 
-def test_normal_kl_and_log_prob_are_torch_distributions():
+def test_normal_kl_and_log_prob_equal_torch_distributions():
     p, q = normal(0.3, 0.7), normal(-1.0, 1.9)
     peer_p = torch.distributions.Normal(p.mean, p.log_scale.exp())
     peer_q = torch.distributions.Normal(q.mean, q.log_scale.exp())
@@ -56,7 +56,7 @@ def test_normal_draws_follow_the_distribution():
     assert stats.kstest(x[:, 0].numpy()[:5000], stats.norm(1.0, 0.5).cdf).pvalue > 0.01
 
 
-def test_learned_scale_starts_where_told_and_has_a_floor():
+def test_learned_scale_has_its_initial_value_and_a_floor():
     block = NormalBlock(3, n_members=1, scale="learned")
     block.start_scale(torch.tensor([[0.5, 2.0, 1e-9]]))
     scale = block(torch.zeros(1, 1, 1, 1, 3, 1)).log_scale.detach().exp().flatten()
@@ -64,7 +64,7 @@ def test_learned_scale_starts_where_told_and_has_a_floor():
     assert float(scale[2]) == pytest.approx(math.exp(MIN_LOG_SCALE), rel=1e-2)
 
 
-def test_a_fixed_scale_is_taken_as_it_is():
+def test_fixed_scale_is_exact():
     block = NormalBlock(1, n_members=1, scale=0.5)
     assert float(block(torch.zeros(1, 1)).scale) == pytest.approx(0.5)
 
@@ -75,7 +75,7 @@ def categorical(n_levels=(3, 2)):
     return block, block(outputs), outputs
 
 
-def test_categorical_likelihood_sums_to_one_over_the_levels_that_exist():
+def test_categorical_likelihood_sums_to_one_without_padding():
     _, p, _ = categorical()
     first = sum(p.log_prob(torch.tensor([float(c), 0.0]))[:, 0].exp() for c in range(3))
     second = sum(p.log_prob(torch.tensor([0.0, float(c)]))[:, 1].exp() for c in range(2))
@@ -83,7 +83,7 @@ def test_categorical_likelihood_sums_to_one_over_the_levels_that_exist():
     torch.testing.assert_close(second, torch.ones(5, dtype=torch.float64))
 
 
-def test_categorical_kl_is_torch_distributions_also_where_padded():
+def test_categorical_kl_equals_torch_distributions_with_padding():
     block, p, outputs = categorical()
     q = block(-outputs)
     for column, n in ((0, 3), (1, 2)):
@@ -94,7 +94,7 @@ def test_categorical_kl_is_torch_distributions_also_where_padded():
         torch.testing.assert_close(p.kl(q)[:, column], peer)
 
 
-def test_categorical_gradient_is_finite_where_padded():
+def test_categorical_gradient_is_finite_with_padding():
     block = CategoricalBlock((3, 2))
     outputs = torch.randn(4, 2, 3, requires_grad=True)
     other = torch.randn(4, 2, 3)
@@ -102,7 +102,7 @@ def test_categorical_gradient_is_finite_where_padded():
     assert bool(outputs.grad.isfinite().all())
 
 
-def test_categorical_draws_follow_the_probabilities_and_never_hit_padding():
+def test_categorical_draws_follow_the_probabilities():
     p = Categorical(torch.log(torch.tensor([[0.2, 0.8, 0.0]])))
     uniform = torch.rand(20_000, 1, generator=torch.Generator().manual_seed(0))
     uniform[0] = 1.0 - 1e-9
@@ -126,19 +126,19 @@ def test_standardisation_matches_numpy_and_inverts():
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-12, 1e12, 1e300])
-def test_standardisation_survives_extreme_scales(size):
+def test_standardisation_at_extreme_scales(size):
     values = size * np.array([1.0, 2.0, 3.0, 4.0])
     center, scale = KINDS["real"].summarise(values)
     assert center == pytest.approx(2.5 * size)
     assert scale == pytest.approx(size * math.sqrt(1.25))
 
 
-def test_a_constant_is_scaled_by_its_size_at_most_one():
+def test_scale_of_a_constant_column():
     assert KINDS["real"].summarise(np.full(7, 1e-12)) == (1e-12, 1e-12)
     assert KINDS["real"].summarise(np.full(7, 5.0)) == (5.0, 1.0)
     assert KINDS["real"].summarise(np.zeros(7)) == (0.0, 1.0)
 
 
-def test_an_integer_is_rounded_on_the_way_out():
+def test_restore_rounds_integers():
     column = Column("n", "integer", "Int64", 3, center=2.0, scale=2.0)
     assert KINDS["integer"].restore(np.array([0.2, 0.3, -0.9]), column).tolist() == [2, 3, 0]

@@ -32,7 +32,7 @@ def thresholds(block):
 SHARES = [(0.1, 0.2, 0.4, 0.3), (0.5, 0.3, 0.2)]
 
 
-def test_probabilities_are_differences_of_the_logistic_distribution_and_sum_to_one():
+def test_probabilities_equal_logistic_differences_and_sum_to_one():
     block = ORDINAL.block([with_shares(*shares) for shares in SHARES], 1, "learned").double()
     location = torch.linspace(-4, 4, 9, dtype=torch.float64)
     log_p = block(location.view(9, 1, 1).expand(9, 2, 1)).log_p.detach().reshape(9, 2, 4)
@@ -46,7 +46,7 @@ def test_probabilities_are_differences_of_the_logistic_distribution_and_sum_to_o
 
 
 @pytest.mark.parametrize("n_levels", [2, 5, 200])
-def test_float32_is_finite_and_sums_to_one_far_from_every_threshold(n_levels):
+def test_float32_is_finite_far_from_every_threshold(n_levels):
     block = ORDINAL.block([with_shares(*[1 / n_levels] * n_levels)], 1, "learned")
     outputs = torch.tensor([-1e4, -30.0, 0.0, 30.0, 1e4]).view(1, 5, 1, 1, 1, 1).requires_grad_()
     p = block(outputs)
@@ -57,7 +57,7 @@ def test_float32_is_finite_and_sums_to_one_far_from_every_threshold(n_levels):
     assert bool(block.threshold.grad.isfinite().all())
 
 
-def test_a_single_level_is_certain():
+def test_single_level_has_probability_one():
     block = ORDINAL.block([learned([0, 0, 0])], 3, "learned")
     p = block(torch.randn(3, 2, 1, 1, 1, 1))
     assert p.log_p.shape == (3, 2, 1, 1, 1, 1)
@@ -69,7 +69,7 @@ def test_a_single_level_is_certain():
     assert bool(weight.isfinite().all())
 
 
-def test_before_training_the_levels_are_as_frequent_as_observed():
+def test_initial_probabilities_are_the_observed_shares():
     block = ORDINAL.block([with_shares(*shares) for shares in SHARES], 2, "network")
     found = block(torch.zeros(2, 1, 1, 1, 2, 1)).expected().detach()
     for member in range(2):
@@ -77,14 +77,14 @@ def test_before_training_the_levels_are_as_frequent_as_observed():
         np.testing.assert_allclose(found[member, 0, 0, 0, 1], (*SHARES[1], 0), atol=1e-5)
 
 
-def test_a_level_that_was_never_seen_starts_rare_and_finite():
+def test_unobserved_level_has_a_small_initial_probability():
     column = learned([0, 0, 0], n_levels=2)
     assert column.shares == (1.0, 0.0)
     p = ORDINAL.block([column], 1, 1.0)(torch.zeros(1, 1, 1, 1, 1, 1))
     assert 0 < float(p.log_p.detach().exp()[..., 1]) < 1e-4
 
 
-def test_features_are_normal_scores_with_the_moments_of_a_standardised_column():
+def test_features_are_standardised_normal_scores():
     rng = np.random.default_rng(0)
     codes = rng.binomial(6, 0.2, 4000)
     block = ORDINAL.block([learned(codes)], 1, "learned")
@@ -96,7 +96,7 @@ def test_features_are_normal_scores_with_the_moments_of_a_standardised_column():
 
 
 @pytest.mark.parametrize("slope", [0.5, 2.0, 5.0])
-def test_the_linear_start_has_the_marginal_and_the_trend(slope):
+def test_linear_start_has_the_observed_shares_and_slope(slope):
     rng = np.random.default_rng(0)
     z = rng.normal(size=40_000)
     latent = slope * z + rng.logistic(size=z.size)
@@ -116,22 +116,22 @@ def test_the_linear_start_has_the_marginal_and_the_trend(slope):
         assert found == pytest.approx(codes[inside].mean(), abs=0.25)
 
 
-def test_the_mean_of_the_feature_moves_the_location():
+def test_linear_start_scales_the_mean_of_the_feature():
     block = ORDINAL.block([with_shares(*SHARES[0])], 1, "learned")
     bias, _ = block.linear_start(torch.full((1, 1, 1), 0.5), torch.zeros(1, 1, 1, 1))
     assert float(bias) == pytest.approx(0.5 * math.pi / math.sqrt(3))
 
 
-def test_the_point_is_the_level_nearest_to_the_mean_code():
+def test_point_is_the_level_nearest_to_the_mean_code():
     block = ORDINAL.block([with_shares(*SHARES[0])], 1, "learned")
-    # the most probable level is an end, the middle is nearest to what is to be expected
+    # level 0 is the most probable, and the mean code 1.55 is nearest to level 2
     probability = torch.tensor([[[0.4, 0.0, 0.25, 0.35]]])
     assert block.point(probability).tolist() == [[2.0]]
     hot = block.statistics(torch.tensor([[0.0], [3.0]]))
     assert block.point(hot).tolist() == [[0.0], [3.0]]
 
 
-def test_the_error_is_in_standard_deviations_and_a_near_miss_costs_less():
+def test_error_grows_with_the_distance_of_levels():
     rng = np.random.default_rng(0)
     codes = rng.binomial(6, 0.4, 4000)
     block = ORDINAL.block([learned(codes)], 1, "learned")
@@ -143,7 +143,7 @@ def test_the_error_is_in_standard_deviations_and_a_near_miss_costs_less():
     assert far == pytest.approx(9 * near)
 
 
-def test_draws_are_as_frequent_as_the_probabilities():
+def test_draws_follow_the_probabilities():
     block = ORDINAL.block([with_shares(*SHARES[0])], 1, "learned")
     p = block(torch.full((1, 1, 1, 1, 1, 1), 0.8))
     uniform = torch.rand(1, 200_000, 1, 1, 1, generator=torch.Generator().manual_seed(0))
@@ -152,7 +152,7 @@ def test_draws_are_as_frequent_as_the_probabilities():
     np.testing.assert_allclose(share, p.expected().detach().flatten(), atol=0.005)
 
 
-def test_kl_is_the_sum():
+def test_kl_equals_the_explicit_sum():
     block = ORDINAL.block([with_shares(*shares) for shares in SHARES], 1, "learned").double()
     p, q = (block(torch.full((1, 2, 1), v, dtype=torch.float64)) for v in (0.3, -1.2))
     for j, n_levels in ((0, 4), (1, 3)):

@@ -31,7 +31,7 @@ CASES = [(column(1.5, 0.3), 0.4, 0.5), (column(-2.0, 2.5), -0.7, 0.6), (column(0
 
 
 @pytest.mark.parametrize(("given", "mean", "scale"), CASES)
-def test_density_in_the_tables_units_is_that_of_scipy_and_integrates_to_one(given, mean, scale):
+def test_density_in_table_units_equals_scipy_and_integrates_to_one(given, mean, scale):
     _, p = cell(given, mean, scale)
     peer = stats.lognorm(given.scale * scale, scale=math.exp(given.center + given.scale * mean))
 
@@ -47,14 +47,14 @@ def test_density_in_the_tables_units_is_that_of_scipy_and_integrates_to_one(give
     assert total == pytest.approx(1, abs=1e-6)
 
 
-def test_the_constant_part_of_the_jacobian_is_that_of_the_middle():
+def test_log_jacobian_at_the_geometric_mean():
     given = column(1.5, 0.3)
     assert POSITIVE.log_jacobian(given) == pytest.approx(-math.log(0.3) - 1.5)
     assert POSITIVE.log_jacobian(given, np.array([0.0, 2.0])).shape == (2,)
 
 
 @pytest.mark.parametrize(("given", "mean", "scale"), CASES)
-def test_the_point_estimate_is_the_mean_of_the_value_not_of_its_logarithm(given, mean, scale):
+def test_point_estimate_is_the_mean_of_the_value(given, mean, scale):
     block, p = cell(given, mean, scale)
     found = POSITIVE.restore(block.point(p.expected()).numpy(), given)
     peer = stats.lognorm(given.scale * scale, scale=math.exp(given.center + given.scale * mean))
@@ -64,7 +64,7 @@ def test_the_point_estimate_is_the_mean_of_the_value_not_of_its_logarithm(given,
     torch.testing.assert_close(by_nodes, p.expected()[..., 0], rtol=1e-4, atol=0)
 
 
-def test_200_000_draws_have_its_mean_and_variance():
+def test_mean_and_variance_of_draws():
     given = column(1.5, 0.3)
     _, p = cell(given, 0.4, 0.8)
     uniform = torch.rand(200_000, 1, generator=torch.Generator().manual_seed(0)).double()
@@ -74,7 +74,7 @@ def test_200_000_draws_have_its_mean_and_variance():
     assert drawn.var() == pytest.approx(peer.var(), rel=0.02)
 
 
-def test_kl_is_the_integral():
+def test_kl_equals_the_integral():
     given = column(0.0, 2.0)
     _, p = cell(given, 0.3, 0.7)
     _, q = cell(given, -1.0, 1.9)
@@ -87,14 +87,14 @@ def test_kl_is_the_integral():
 
 
 @pytest.mark.parametrize("width", [1e-9, 1e-3, 0.5, 1.0, 5.0])
-def test_float32_keeps_the_digits_of_a_value_at_any_width(width):
+def test_float32_is_accurate_at_any_width(width):
     block = POSITIVE.block([column(3.0, width)], 1, 1.0)
     x = torch.linspace(-4, 4, 33).unsqueeze(-1)
     torch.testing.assert_close(block.point(block.statistics(x)), x, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
-def test_the_error_is_in_standard_deviations_of_the_table_at_any_size(size):
+def test_error_is_in_standard_deviations_of_the_table(size):
     values = size * np.random.default_rng(0).lognormal(1.0, 0.8, 500)
     given = learned(values)
     block = POSITIVE.block([given], 1, "learned")
@@ -115,7 +115,7 @@ def test_the_error_is_in_standard_deviations_of_the_table_at_any_size(size):
     [[5.0], [1.0, 1.0], [7.0] * 9, [1e-12, 1e12], [1e-300, 1e300], [1e6, 1e6 + 1e-6]],
 )
 @pytest.mark.parametrize("scale", ["learned", "network", "student", 0.5])
-def test_nothing_overflows(values, scale):
+def test_extreme_values_are_finite(values, scale):
     given = learned(values)
     block = POSITIVE.block([given], 1, scale)
     size = (1, 5, 1, 1, 1, block.n_outputs)
@@ -131,19 +131,19 @@ def test_nothing_overflows(values, scale):
     assert (restored > 0).all()
 
 
-def test_learned_scales_start_where_told_and_are_bounded():
+def test_learned_scales_have_their_initial_value_and_a_bound():
     block = POSITIVE.block([column(), column(), column()], 1, "learned")
     block.start_scale(torch.tensor([[0.2, 0.9, 50.0]]))
     scale = block(torch.zeros(1, 1, 1, 1, 3, 1)).log_scale.detach().exp().flatten()
     torch.testing.assert_close(scale, torch.tensor([0.2, 0.9, 3.0]), rtol=1e-3, atol=0)
 
 
-def test_a_log_t_has_no_mean_so_student_is_a_normal_with_the_networks_scale():
+def test_student_scale_is_a_normal_with_a_network_scale():
     block = POSITIVE.block([column()], 2, "student")
     assert block.n_outputs == 2
     assert isinstance(block(torch.zeros(2, 1, 1, 1, 1, 2)), LogNormal)
 
 
-def test_a_column_of_integers_is_never_rounded_to_zero():
+def test_integers_are_not_restored_as_zero():
     assert POSITIVE.restore(np.array([-50.0]), column(dtype="Int64"))[0] == 1.0
     assert 0 < POSITIVE.restore(np.array([-50.0]), column())[0] < 1e-20

@@ -25,7 +25,7 @@ def normal(mean, scale):
 
 
 @pytest.mark.parametrize(("location", "scale", "df"), CASES)
-def test_density_is_that_of_scipy_and_integrates_to_one(location, scale, df):
+def test_density_equals_scipy_and_integrates_to_one(location, scale, df):
     p, peer = student(location, scale, df), stats.t(df, location, scale)
 
     def log_p(x):
@@ -40,7 +40,7 @@ def test_density_is_that_of_scipy_and_integrates_to_one(location, scale, df):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("df", [3.0, 3.2, 4.0, 5.0, 8.0, 20.0, 150.0, 1000.0])
-def test_the_quantile_is_within_2e_5_of_scipys(df, dtype):
+def test_quantile_is_within_2e_5_of_scipy(df, dtype):
     low = np.concatenate([np.geomspace(1e-7, 0.1, 2000), np.linspace(0.1, 0.5, 2000)])
     uniform = torch.tensor(np.concatenate([low, 1 - low[low > 1e-4]]), dtype=dtype)
     found = quantile(uniform, torch.tensor(df, dtype=dtype)).double().numpy()
@@ -48,7 +48,7 @@ def test_the_quantile_is_within_2e_5_of_scipys(df, dtype):
     assert (np.abs(found - peer) <= 2e-5 * np.maximum(1, np.abs(peer))).all()
 
 
-def test_200_000_draws_have_its_mean_and_variance():
+def test_mean_and_variance_of_draws():
     uniform = torch.rand(200_000, 1, generator=torch.Generator().manual_seed(0)).double()
     drawn = student(1.0, 0.5, 6.0).sample(uniform)[:, 0].numpy()
     peer = stats.t(6.0, 1.0, 0.5)
@@ -66,21 +66,21 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_kl_is_the_integral(pair):
+def test_kl_equals_the_integral(pair):
     p, q = PAIRS[pair]
 
     def integrand(x):
         at = torch.tensor([x], dtype=torch.float64)
         return float(p.log_prob(at).exp() * (p.log_prob(at) - q.log_prob(at)))
 
-    # what is further out adds nothing: p has no more than 1e-15 there
+    # the density beyond this grid integrates to less than 1e-15
     reach = 2000 if isinstance(p, Student) else 20
     points = [-10.0, -1.0, 0.3, 2.0, 10.0]
     exact, _ = integrate.quad(integrand, -reach, reach, points=points, limit=500)
     assert float(p.kl(q)) == pytest.approx(exact, rel=2e-3)
 
 
-def test_kl_of_itself_is_nothing():
+def test_kl_of_equal_distributions_is_zero():
     p = student(0.3, 0.7, 4.0)
     assert float(p.kl(p)) == 0.0
 
@@ -97,7 +97,7 @@ def test_nodes_integrate_smooth_functions(location, scale, df):
     assert found == pytest.approx(exact, abs=3e-4)
 
 
-def test_the_fine_grid_draws_the_distribution():
+def test_draws_by_fine_nodes_follow_the_distribution():
     nodes = student(1.0, 0.5, 3.0).fine_nodes()
     uniform = torch.linspace(0.0005, 0.9995, 1000).double().unsqueeze(-1)
     weight = nodes.log_weight.exp().expand(1000, 1, -1)
@@ -106,7 +106,7 @@ def test_the_fine_grid_draws_the_distribution():
     np.testing.assert_allclose(drawn, peer, atol=0.02, rtol=0.01)
 
 
-def test_only_numbers_on_a_line_take_it():
+def test_student_scale_applies_to_real_and_integer_columns_only():
     given = [Column("a", "real", "Float64", 9), Column("b", "integer", "Int64", 9)]
     block = KINDS["real"].block(given, 2, "student")
     assert isinstance(block, StudentBlock)
@@ -116,7 +116,7 @@ def test_only_numbers_on_a_line_take_it():
     assert p.log_scale.shape == (2, 1, 1, 1, 2)
 
 
-def test_scales_start_at_the_standard_deviation_of_the_noise():
+def test_initial_scale_has_the_standard_deviation_of_the_noise():
     block = StudentBlock(2, n_members=1)
     block.start_scale(torch.tensor([[0.5, 0.2]]))
     bias, loading = block.linear_start(torch.tensor([[[0.1], [0.2]]]), torch.ones(1, 4, 2, 1))
@@ -128,7 +128,7 @@ def test_scales_start_at_the_standard_deviation_of_the_noise():
     torch.testing.assert_close(p.location.flatten(), torch.tensor([0.1, 0.2]))
 
 
-def test_outliers_and_extreme_outputs_have_finite_gradients():
+def test_gradients_are_finite_for_outliers_and_extreme_outputs():
     block = StudentBlock(3, n_members=1)
     outputs = (
         torch.tensor([-30.0, 0.0, 30.0]).view(3, 1, 1, 1, 1, 1).expand(3, 1, 1, 1, 3, 3).clone()

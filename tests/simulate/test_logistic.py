@@ -1,4 +1,4 @@
-"""MAR, logistic self-masking and label-dependent patterns: the rate, the slope, the sets."""
+"""MAR, logistic self-masking and label-dependent patterns: rates, slopes and sets."""
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ def values() -> np.ndarray:
 
 
 def close(share: float, rate: float, n: int) -> bool:
-    """Within four standard errors; a fixed mean chance makes them smaller, never larger."""
+    """Within four standard errors of a binomial share, an upper bound here."""
     return abs(share - rate) <= 4 * np.sqrt(rate * (1 - rate) / n)
 
 
-def chance(b: float, slope: float) -> float:
+def mean_probability(b: float, slope: float) -> float:
     """The mean of sigmoid(b + slope · x) over a standard normal x."""
 
     def density(x: float) -> float:
@@ -41,17 +41,17 @@ def fitted(x: np.ndarray, gone: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("rate", [0.02, 0.3, 0.9])
 @pytest.mark.parametrize("slope", [-8.0, 0.5, 3.0])
-def test_the_intercept_is_that_of_the_integral(rate, slope):
-    # normal scores: what a sample of a standard normal tends to
+def test_calibrated_intercept_agrees_with_numerical_integration(rate, slope):
+    # quantiles of the standard normal
     x = stats.norm.ppf((np.arange(200_000) + 0.5) / 200_000)
     found = calibrated(slope * x, rate)
     assert found.mean() == pytest.approx(rate, abs=1e-9)
-    b = optimize.brentq(lambda b: chance(b, slope) - rate, -40, 40)
+    b = optimize.brentq(lambda b: mean_probability(b, slope) - rate, -40, 40)
     assert special.logit(found[100_000]) == pytest.approx(b + slope * x[100_000], abs=1e-3)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_nothing_or_everything_is_lost_at_the_ends(rate, values):
+def test_rates_0_and_1_remove_nothing_and_everything(rate, values):
     rng = np.random.default_rng(0)
     assert (mnar_self(values, rate, rng).m == (rate == 0)).all()
     assert (mar(values, rate, rng, given=[0]).m[:, 1:] == (rate == 0)).all()
@@ -61,8 +61,8 @@ def test_nothing_or_everything_is_lost_at_the_ends(rate, values):
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 0.8])
 @pytest.mark.parametrize("slope", [-1.5, 2.5])
-def test_self_masking_has_its_rate_and_its_slope_in_each_column(values, rate, slope):
-    # another location and scale change nothing
+def test_self_masking_has_the_given_rate_and_slope_in_each_column(values, rate, slope):
+    # location and scale have no effect
     simulated = mnar_self(100 + 7 * values, rate, np.random.default_rng(1), slope=slope)
     assert simulated.columns == (0, 1, 2, 3)
     for j in range(4):
@@ -73,7 +73,7 @@ def test_self_masking_has_its_rate_and_its_slope_in_each_column(values, rate, sl
 
 
 @pytest.mark.parametrize("slope", [-2.0, 2.0])
-def test_the_sets_of_self_masking_are_the_side_that_goes_missing(values, slope):
+def test_sets_of_self_masking_are_the_sides_of_the_mean(values, slope):
     one = mnar_self(values, 0.3, np.random.default_rng(1), columns=[2], slope=slope)
     side = slope * (values[:, 2] - values[:, 2].mean()) > 0
     assert np.array_equal(one.sets, side)
@@ -84,20 +84,20 @@ def test_the_sets_of_self_masking_are_the_side_that_goes_missing(values, slope):
     assert np.array_equal(two.sets, 2 * other + side)
 
 
-def test_the_rate_is_of_the_cells_that_were_there(values):
+def test_rate_is_a_share_of_the_observed_cells(values):
     values[np.random.default_rng(2).random(values.shape) < 0.5] = np.nan
     values[:, 0] = np.arange(N)
     for simulated in (
         mnar_self(values, 0.3, np.random.default_rng(1)),
         mar(values, 0.3, np.random.default_rng(1), given=[0]),
     ):
-        there = ~np.isnan(values[:, 1])
-        assert close((~simulated.m[there, 1]).mean(), 0.3, int(there.sum()))
-        assert not simulated.m[~there, 1].any()
+        observed = ~np.isnan(values[:, 1])
+        assert close((~simulated.m[observed, 1]).mean(), 0.3, int(observed.sum()))
+        assert not simulated.m[~observed, 1].any()
 
 
-def test_levels_go_missing_by_their_order():
-    # three levels: the closed form is a sum
+def test_levels_are_self_masked_by_their_order():
+    # with three levels, the mean probability is a sum
     codes = np.repeat([0.0, 1.0, 2.0], [2 * N, N, N]).reshape(-1, 1)
     simulated = mnar_self(codes, 0.25, np.random.default_rng(0), slope=1.0)
     z = (np.arange(3) - 0.75) / np.sqrt(0.5 * 0.75**2 + 0.25 * (0.25**2 + 1.25**2))
@@ -109,7 +109,7 @@ def test_levels_go_missing_by_their_order():
 
 @pytest.mark.parametrize("rate", [0.1, 0.6])
 @pytest.mark.parametrize("slope", [-1.0, 3.0])
-def test_mar_follows_the_given_column_and_nothing_else(values, rate, slope):
+def test_mar_depends_on_the_given_column_only(values, rate, slope):
     simulated = mar(values, rate, np.random.default_rng(1), given=[3], columns=[0, 1], slope=slope)
     assert simulated.columns == ()
     assert simulated.m[:, 2:].all()
@@ -118,12 +118,12 @@ def test_mar_follows_the_given_column_and_nothing_else(values, rate, slope):
         assert close(gone.mean(), rate, N)
         _, found = fitted(stats.zscore(values[:, 3]), gone)
         assert found == pytest.approx(slope, rel=0.15)
-        # independent columns: the lost cells are like the others
+        # the columns are independent: missing and observed cells have the same distribution
         assert stats.ks_2samp(values[gone, j], values[~gone, j]).pvalue > 1e-4
     assert np.array_equal(simulated.sets, slope * (values[:, 3] - values[:, 3].mean()) > 0)
 
 
-def test_mar_draws_its_columns_among_those_that_can_drive(values):
+def test_mar_draws_predictors_among_fully_observed_columns_that_vary(values):
     values[0, 0] = np.nan
     values[:, 1] = 5.0
     for seed in range(5):
@@ -131,13 +131,13 @@ def test_mar_draws_its_columns_among_those_that_can_drive(values):
         kept = simulated.m.all(axis=0)
         assert kept[[2, 3]].sum() == 1
         assert not kept[[0, 1]].any()
-    # the columns that are to go missing do not drive
+    # columns that get missing cells are not predictors
     simulated = mar(values, 0.4, np.random.default_rng(0), columns=[2])
     assert simulated.m[:, [1, 3]].all()
     assert close((~simulated.m[:, 2]).mean(), 0.4, N)
 
 
-def test_each_label_has_its_own_rates_and_columns_keep_theirs(values):
+def test_labels_have_different_rates_and_columns_meet_the_rate(values):
     label = np.random.default_rng(3).choice([3.0, 5.0, 11.0], N, p=[0.6, 0.3, 0.1])
     table = np.column_stack([values, label])
     simulated = label_patterns(table, 0.3, np.random.default_rng(0), label="x4", spread=1.5)
@@ -145,7 +145,7 @@ def test_each_label_has_its_own_rates_and_columns_keep_theirs(values):
     assert simulated.m[:, 4].all()
     lost = np.array([(~simulated.m[label == v, :4]).mean(axis=0) for v in (3.0, 5.0, 11.0)])
     assert all(close((~simulated.m[:, j]).mean(), 0.3, N) for j in range(4))
-    # patterns that differ: no two labels have like rates
+    # no two labels have similar rates
     assert min(np.abs(lost[a] - lost[b]).max() for a, b in ((0, 1), (0, 2), (1, 2))) > 0.1
     # within a label, missingness is independent of the values
     gone = ~simulated.m[label == 3.0, 0]
@@ -169,8 +169,8 @@ def test_each_label_has_its_own_rates_and_columns_keep_theirs(values):
         (mnar_self, {"columns": [4]}, "columns: no column 4"),
         (mar, {"given": [1]}, "'x1' must be fully observed: 1 cells"),
         (mar, {"given": [3]}, "'x3' does not vary"),
-        (mar, {"given": [0], "columns": [0, 1]}, "given and cannot go missing as well"),
-        (mar, {"columns": [0, 2]}, "no column can drive"),
+        (mar, {"given": [0], "columns": [0, 1]}, "given and cannot get missing cells as well"),
+        (mar, {"columns": [0, 2]}, "no column can be a predictor"),
         (mar, {"given": [0], "slope": 0.0}, "slope must be"),
         (label_patterns, {"label": 1}, "the label 'x1' must be fully observed"),
         (label_patterns, {"label": 3}, "the label 'x3' does not vary"),
@@ -178,7 +178,7 @@ def test_each_label_has_its_own_rates_and_columns_keep_theirs(values):
         (label_patterns, {"label": 0, "spread": 0.0}, "spread must be"),
     ],
 )
-def test_what_cannot_be_met_is_refused(mechanism, options, message):
+def test_invalid_parameters_are_refused(mechanism, options, message):
     values = np.random.default_rng(0).normal(size=(50, 4))
     values[0, 1], values[0, 2], values[:, 3] = np.nan, np.inf, 1.0
     options = {"columns": [0]} | options if mechanism is mnar_self else options
@@ -186,7 +186,7 @@ def test_what_cannot_be_met_is_refused(mechanism, options, message):
         mechanism(values, 0.313, np.random.default_rng(0), **options)
 
 
-def test_a_table_in_which_nothing_varies_is_refused():
+def test_table_without_a_usable_column_is_refused():
     with pytest.raises(ValueError, match="no column varies"):
         mnar_self(np.ones((5, 2)), 0.3, np.random.default_rng(0))
     with pytest.raises(ValueError, match="no column is left"):

@@ -1,4 +1,4 @@
-"""Tails that are cut and blocks that are missing together."""
+"""Missing tails, and blocks of columns that are missing together."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def values() -> np.ndarray:
 
 @pytest.mark.parametrize("tail", ["low", "high", "both"])
 @pytest.mark.parametrize(("rate", "probability"), [(0.2, 1.0), (0.2, 0.5), (0.05, 0.1)])
-def test_the_tail_starts_at_the_quantile_and_loses_the_rate(values, tail, rate, probability):
+def test_tail_starts_at_the_quantile_and_has_the_rate(values, tail, rate, probability):
     simulated = quantile_cut(
         values, rate, np.random.default_rng(0), columns=[1], tail=tail, probability=probability
     )
@@ -36,10 +36,10 @@ def test_the_tail_starts_at_the_quantile_and_loses_the_rate(values, tail, rate, 
 
 
 @pytest.mark.parametrize("tail", ["low", "high", "both"])
-def test_equal_values_stay_together_and_the_rate_is_met(tail):
+def test_equal_values_are_not_split_and_the_rate_is_met(tail):
     codes = np.repeat([0.0, 1.0, 2.0, 3.0], [N, 2 * N, 3 * N, 2 * N]).reshape(-1, 1)
     simulated = quantile_cut(codes, 0.15, np.random.default_rng(0), tail=tail)
-    # an eighth of the rows are 0 and a quarter are 3; a low tail of 0.15 must take the ones, too
+    # an eighth of the rows are 0 and a quarter are 3: a low tail of 0.15 includes the ones
     cut = {"low": [0, 1], "high": [3], "both": [0, 3]}[tail]
     assert np.array_equal(simulated.sets > 0, np.isin(codes[:, 0], cut))
     assert abs((~simulated.m).mean() - 0.15) < 4 * np.sqrt(0.15 / (8 * N))
@@ -49,23 +49,23 @@ def test_equal_values_stay_together_and_the_rate_is_met(tail):
             assert lost == pytest.approx(0.075, abs=0.005)
 
 
-def test_several_columns_are_cut_each_and_combined_in_the_sets(values):
+def test_sets_of_several_columns_are_combinations_of_tails(values):
     simulated = quantile_cut(values, 0.25, np.random.default_rng(0), columns=[0, 3])
     above = values[:, [0, 3]] >= np.quantile(values[:, [0, 3]], 0.75, axis=0)
     assert np.array_equal(~simulated.m[:, [0, 3]], above)
     assert np.array_equal(simulated.sets, 2 * above[:, 0] + above[:, 1])
 
 
-def test_the_rate_is_of_the_cells_that_were_there(values):
+def test_rate_is_a_share_of_the_observed_cells(values):
     values[np.random.default_rng(2).random(values.shape) < 0.5] = np.nan
     simulated = quantile_cut(values, 0.3, np.random.default_rng(1), tail="both")
-    there = ~np.isnan(values)
-    assert not simulated.m[~there].any()
-    lost = (there & ~simulated.m).sum(axis=0) / there.sum(axis=0)
+    observed = ~np.isnan(values)
+    assert not simulated.m[~observed].any()
+    lost = (observed & ~simulated.m).sum(axis=0) / observed.sum(axis=0)
     assert np.allclose(lost, 0.3, atol=2e-3)
 
 
-def test_columns_whose_tails_cannot_give_the_rate_are_left_out_or_refused(values):
+def test_columns_whose_tails_cannot_meet_the_rate_are_skipped_or_refused(values):
     values[:, 0] = values[:, 0] > 1
     values[:, 1] = 1.0
     simulated = quantile_cut(values, 0.3, np.random.default_rng(0))
@@ -75,7 +75,7 @@ def test_columns_whose_tails_cannot_give_the_rate_are_left_out_or_refused(values
             quantile_cut(values, 0.3, np.random.default_rng(0), columns=columns)
     with pytest.raises(ValueError, match="cannot be met by both tails of column"):
         quantile_cut(np.array([[0.0], [1.0]] * 5), 0.3, np.random.default_rng(0), tail="both")
-    with pytest.raises(ValueError, match=r"loses only 0\.2 of it"):
+    with pytest.raises(ValueError, match=r"at most 0\.2 of a column"):
         quantile_cut(values, 0.3, np.random.default_rng(0), probability=0.2)
     with pytest.raises(ValueError, match="the high tail would be the whole column"):
         quantile_cut(values, 0.3, np.random.default_rng(0), probability=0.3)
@@ -85,14 +85,14 @@ def test_columns_whose_tails_cannot_give_the_rate_are_left_out_or_refused(values
         quantile_cut(values, 0.3, np.random.default_rng(0), probability=1.5)
 
 
-def test_nothing_is_cut_at_a_rate_of_zero(values):
+def test_rate_0_has_no_tail(values):
     simulated = quantile_cut(values, 0.0, np.random.default_rng(0), probability=0.0)
     assert simulated.m.all()
     assert not simulated.sets.any()
 
 
 @pytest.mark.parametrize(("rate", "n_blocks"), [(0.2, 1), (0.2, 2), (0.3, 3), (0.2, 5), (0.0, 2)])
-def test_each_column_loses_the_rate_and_blocks_go_together(values, rate, n_blocks):
+def test_each_column_has_the_rate_and_blocks_are_missing_together(values, rate, n_blocks):
     simulated = blocks(values, rate, np.random.default_rng(1), n_blocks=n_blocks)
     lost = (~simulated.m).mean(axis=0)
     assert np.all(np.abs(lost - rate) <= 4 * np.sqrt(rate * (1 - rate) / N))
@@ -100,11 +100,11 @@ def test_each_column_loses_the_rate_and_blocks_go_together(values, rate, n_block
     assert simulated.columns == ()
     if rate == 0:
         return
-    # at the highest rate there is no row left that loses nothing
+    # at the largest rate, every row has a missing block
     assert set(simulated.sets) == set(range(int(rate * n_blocks == 1), n_blocks + 1))
     patterns = [np.unique(simulated.m[simulated.sets == k], axis=0) for k in range(1, n_blocks + 1)]
     assert all(len(pattern) == 1 for pattern in patterns)
-    # each column is in one block, and blocks are about as large
+    # each column is in one block, and the blocks have similar sizes
     members = ~np.concatenate(patterns)
     assert np.array_equal(members.sum(axis=0), np.ones(5))
     assert np.ptp(members.sum(axis=1)) <= 1
@@ -112,13 +112,13 @@ def test_each_column_loses_the_rate_and_blocks_go_together(values, rate, n_block
     assert np.all(np.abs(share - rate) <= 4 * np.sqrt(rate * (1 - rate) / N))
 
 
-def test_blocks_touch_the_named_columns_alone_and_refuse_what_does_not_fit(values):
+def test_blocks_use_the_named_columns_and_refuse_impossible_rates(values):
     simulated = blocks(values, 0.3, np.random.default_rng(1), columns=[4, 1], n_blocks=2)
     assert simulated.m[:, [0, 2, 3]].all()
     assert not simulated.m[:, [1, 4]].all(axis=0).any()
     with pytest.raises(
-        ValueError, match="blocks must be between 1 and that of the columns, 2, got 3"
+        ValueError, match="n_blocks must be between 1 and the number of columns, 2, got 3"
     ):
         blocks(values, 0.3, np.random.default_rng(1), columns=[4, 1])
-    with pytest.raises(ValueError, match=r"a column loses at most 0\.333"):
+    with pytest.raises(ValueError, match=r"the largest rate is 0\.333"):
         blocks(values, 0.34, np.random.default_rng(1))

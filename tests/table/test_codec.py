@@ -1,4 +1,4 @@
-"""Codec: what goes in, what comes out, and what is refused."""
+"""Codec: encoding, filling, and tables that raise."""
 
 import datetime as dt
 import subprocess
@@ -22,7 +22,7 @@ def cells_of(frame, name):
     return column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
 
 
-def test_import_is_light():
+def test_importing_the_table_package_does_not_load_optional_libraries():
     code = (
         "import sys, psmvae.table as t; "
         "print([m for m in ('pandas', 'polars', 'pyarrow', 'torch', 'scipy') if m in sys.modules])"
@@ -31,7 +31,7 @@ def test_import_is_light():
     assert out.stdout.strip() == "[]"
 
 
-def test_encode_standardises_and_marks(make):
+def test_encode_returns_standardised_values_and_mask(make):
     table = make({"n": [1.0, None, 4.5], "s": ["b", "a", None]})
     encoded = Codec.fit(table).encode(table)
     assert isinstance(encoded, Encoded)
@@ -41,7 +41,7 @@ def test_encode_standardises_and_marks(make):
     assert encoded.m.tolist() == [[True, True], [False, True], [True, False]]
 
 
-def test_encode_finds_columns_by_name_and_fill_keeps_their_order(make):
+def test_columns_are_matched_by_name_and_keep_their_order(make):
     codec = Codec.fit(make({"a": [1.0, 3.5, None], "b": ["x", None, "y"]}))
     turned = make({"b": ["x", None, "y"], "a": [1.0, 3.5, None]})
     assert codec.encode(turned).m.tolist() == [[True, True], [True, False], [False, True]]
@@ -51,7 +51,7 @@ def test_encode_finds_columns_by_name_and_fill_keeps_their_order(make):
     assert cells_of(filled, "b") == ["x", "y", "y"]
 
 
-def test_missing_and_extra_columns_are_named(make):
+def test_missing_and_extra_columns_are_listed_in_the_error(make):
     codec = Codec.fit(make({"a": [1.0, 2.0], "b": [1.0, 2.0]}))
     table = make({"a": [1.0, 2.0], "c": [1.0, 2.0]})
     for call in (codec.encode, lambda t: codec.fill(t, np.ones((2, 2)))):
@@ -59,7 +59,7 @@ def test_missing_and_extra_columns_are_named(make):
             call(table)
 
 
-def test_wrong_number_of_columns_has_scikit_learns_words():
+def test_wrong_number_of_columns_raises_the_message_of_scikit_learn():
     codec = Codec.fit(np.ones((3, 2)))
     with pytest.raises(
         ValueError, match=r"X has 1 features, but .* is expecting 2 features as input"
@@ -67,7 +67,7 @@ def test_wrong_number_of_columns_has_scikit_learns_words():
         codec.encode(np.ones((3, 1)))
 
 
-def test_an_array_is_taken_by_position_after_a_fit_on_names(make):
+def test_array_columns_are_matched_by_position(make):
     codec = Codec.fit(make({"a": [1.0, 2.5], "b": [3.0, 4.5]}))
     assert codec.encode(np.array([[1.0, NAN]])).m.tolist() == [[True, False]]
 
@@ -90,19 +90,19 @@ def test_an_array_is_taken_by_position_after_a_fit_on_names(make):
         ("table.csv", TypeError, "got builtins.str"),
     ],
 )
-def test_what_is_no_table(table, error, words):
+def test_non_tables_raise(table, error, words):
     with pytest.raises(error, match=words):
         Codec.fit(table)
 
 
-def test_sparse_is_refused():
+def test_sparse_matrices_raise():
     sparse = pytest.importorskip("scipy.sparse")
     for table in (sparse.csr_matrix(np.eye(2)), sparse.coo_array(np.eye(2))):
         with pytest.raises(TypeError, match=r"dense.*sparse.*toarray"):
             Codec.fit(table)
 
 
-def test_lazy_frames_and_series_are_refused():
+def test_lazy_frames_and_series_raise():
     pl = pytest.importorskip("polars")
     with pytest.raises(TypeError, match="collect"):
         Codec.fit(pl.LazyFrame({"a": [1]}))
@@ -110,14 +110,14 @@ def test_lazy_frames_and_series_are_refused():
         Codec.fit(pl.Series("a", [1]))
 
 
-def test_no_rows_and_no_columns(make):
+def test_tables_without_rows_or_columns_raise(make):
     with pytest.raises(ValueError, match="0 sample"):
         Codec.fit(make({"a": []}))
     with pytest.raises(ValueError, match="0 feature"):
         Codec.fit(make({}))
 
 
-def test_duplicate_names():
+def test_duplicate_column_names_raise():
     pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=r"unique.*: 'a'"):
         Codec.fit(pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "b", "a"]))
@@ -127,7 +127,7 @@ def test_duplicate_names():
         Codec.fit(pd.DataFrame([[1, 2]], columns=[1, "1"]))
 
 
-def test_infinity_is_named_with_its_count(make):
+def test_infinity_raises_with_column_and_count(make):
     table = make({"a": [1.0, float("inf"), float("-inf")], "b": [1.0, 2.0, 3.0]})
     with pytest.raises(ValueError, match=r"'a' contains infinity.*2 of 3 rows"):
         Codec.fit(table)
@@ -136,7 +136,7 @@ def test_infinity_is_named_with_its_count(make):
         codec.encode(table)
 
 
-def test_an_empty_column_warns_once_and_stays_missing(make):
+def test_column_without_observed_cells_warns_once_and_stays_missing(make):
     table = make({"a": [1.0, 2.5, None], "void": [None, None, None], "gone": [NAN, NAN, NAN]})
     with pytest.warns(UserWarning, match="'void', 'gone'") as caught:
         codec = Codec.fit(table)
@@ -150,22 +150,22 @@ def test_an_empty_column_warns_once_and_stays_missing(make):
         assert str(filled[name]) == str(table[name])
 
 
-def test_all_columns_empty(make):
+def test_table_without_observed_cells_raises(make):
     with pytest.raises(ValueError, match="every cell is missing"):
         Codec.fit(make({"a": [None, None], "b": [None, None]}))
 
 
-def test_dates_and_others_are_refused_all_at_once(make):
+def test_all_unsupported_columns_are_in_one_error(make):
     day = dt.datetime(2020, 1, 1)
     table = make({"day": [day, day], "list": [[1], [2]], "n": [1.0, 2.0], "bytes": [b"a", b"b"]})
     with pytest.raises(TypeError) as caught:
         Codec.fit(table)
     lines = str(caught.value).splitlines()
     assert [line.split("'")[1] for line in lines] == ["day", "list", "bytes"]
-    assert "turn it into numbers (say, days since a date) or drop it" in lines[0]
+    assert "convert it to numbers (say, days since a date), or drop it" in lines[0]
 
 
-def test_other_times_are_refused():
+def test_time_types_raise():
     pl = pytest.importorskip("polars")
     for value in (dt.date(2020, 1, 1), dt.time(1), dt.timedelta(1)):
         with pytest.raises(TypeError, match="days since a date"):
@@ -174,12 +174,12 @@ def test_other_times_are_refused():
             Codec.fit(np.array([[value]], dtype=object))
 
 
-def test_odd_objects_are_refused():
+def test_unsupported_objects_raise():
     with pytest.raises(TypeError, match=r"'x1' mixes types: str \(2 rows\), float \(1 rows\)"):
         Codec.fit([[1, "a"], [2, "b"], [3, 1.5]])
     with pytest.raises(TypeError, match="mixes types"):
         Codec.fit(np.array([[True], [3]], dtype=object))
-    # scikit-learn's own check looks for these words
+    # the check of scikit-learn looks for this text
     with pytest.raises(TypeError, match=r"'x0' holds dict.*argument must be .* string.* number"):
         Codec.fit(np.array([[{"foo": "bar"}], [1.0]], dtype=object))
     with pytest.raises(TypeError, match="complex"):
@@ -188,7 +188,7 @@ def test_odd_objects_are_refused():
         Codec.fit(np.array([[10**400], [1]], dtype=object))
 
 
-def test_pandas_types_without_a_kind_are_refused():
+def test_unsupported_pandas_types_raise():
     pd = pytest.importorskip("pandas")
     columns = [
         pd.cut(pd.Series([1.0, 2.0]), 2),
@@ -202,7 +202,7 @@ def test_pandas_types_without_a_kind_are_refused():
             Codec.fit(pd.DataFrame({"a": column}))
 
 
-def test_changed_family_is_refused(make):
+def test_strings_in_a_numeric_column_and_the_reverse_raise(make):
     text, numbers = make({"a": ["x", "y"]}), make({"a": [1.0, 2.5]})
     with pytest.raises(TypeError, match=r"'a' was fitted on strings.*now holds numbers"):
         Codec.fit(text).encode(numbers)
@@ -212,14 +212,14 @@ def test_changed_family_is_refused(make):
         Codec.fit(numbers).fill(text, np.ones((2, 1)))
 
 
-def test_same_family_of_another_type_is_fine(make):
+def test_another_dtype_of_the_same_family_is_accepted(make):
     codec = Codec.fit(make({"a": [0, 1, 2], "b": [True, False, None]}))
     encoded = codec.encode(make({"a": [0.0, None, 2.0], "b": [1, 0, None]}))
     assert encoded.m.tolist() == [[True, True], [False, True], [True, False]]
     assert encoded.x[:2, 1].tolist() == [1.0, 0.0]
 
 
-def test_unseen_levels(make):
+def test_unknown_levels_raise_or_are_missing(make):
     codec = Codec.fit(make({"a": ["x", "y", None]}))
     table = make({"a": [*"abcdefga", "x", None]})
     with pytest.raises(ValueError, match=r"'a' has 'a', 'b', 'c', 'd', 'e' and 2 more in 8 rows"):
@@ -232,7 +232,7 @@ def test_unseen_levels(make):
         codec.encode(table, handle_unknown="ignore")
 
 
-def test_a_column_that_is_empty_at_transform_takes_a_type_that_can_hold_its_values(make):
+def test_column_empty_at_transform_gets_a_dtype_that_holds_its_values(make):
     fit = {"s": ["x", "y"], "i": [3, 5], "r": [1.5, 2.5], "b": [True, False]}
     codec = Codec.fit(make(fit))
     for void in (None, NAN):
@@ -242,7 +242,7 @@ def test_a_column_that_is_empty_at_transform_takes_a_type_that_can_hold_its_valu
         assert [cells_of(filled, name)[0] for name in fit] == ["y", 5, 2.5, True]
 
 
-def test_an_empty_string_column_for_numbers():
+def test_empty_string_column_is_filled_with_numbers():
     pl = pytest.importorskip("polars")
     codec = Codec.fit(pl.DataFrame({"a": [3, 5], "b": [True, False], "c": [1.5, 2.5]}))
     void = pl.Series([None], dtype=pl.String)
@@ -250,14 +250,14 @@ def test_an_empty_string_column_for_numbers():
     assert filled.schema == {"a": pl.Int64, "b": pl.Boolean, "c": pl.Float64}
 
 
-def test_an_array_that_cannot_hold_strings_becomes_one_of_objects():
+def test_float_array_filled_with_strings_becomes_object():
     codec = Codec.fit([["x", 1.5], ["y", 2.5]])
     filled = codec.fill(np.array([[NAN, 7.25]]), np.ones((1, 2)))
     assert filled.dtype == object
     assert filled.tolist() == [["y", 7.25]]
 
 
-def test_values_are_rounded_and_held_inside_the_type():
+def test_values_are_rounded_and_clipped_to_the_dtype():
     pl = pytest.importorskip("polars")
     small = pl.Series([0, 200, None, None], dtype=pl.UInt8)
     large = pl.Series([2**63 - 1, -(2**63), None, None], dtype=pl.Int64)
@@ -274,13 +274,13 @@ def test_values_are_rounded_and_held_inside_the_type():
 
 
 @pytest.mark.parametrize("x", [np.ones((2, 3)), np.ones((3, 2)), np.ones(2)])
-def test_fill_checks_the_shape(x):
+def test_fill_raises_for_a_wrong_shape(x):
     table = np.array([[1.5, NAN], [NAN, 2.5]])
     with pytest.raises(ValueError, match=r"\(2, 2\)"):
         Codec.fit(table).fill(table, x)
 
 
-def test_fill_looks_at_missing_cells_only():
+def test_fill_requires_finite_values_in_missing_cells_only():
     table = np.array([[1.5, NAN], [2.5, 2.5]])
     codec = Codec.fit(table)
     x = np.full((2, 2), NAN)
@@ -290,13 +290,13 @@ def test_fill_looks_at_missing_cells_only():
     assert codec.fill(table, x).tolist() == [[1.5, 2.5], [2.5, 2.5]]
 
 
-def test_model_values_stay_inside_the_limit():
+def test_model_values_are_clipped_to_the_limit():
     codec = Codec.fit(np.array([[1.0], [1.5]]))
     x = codec.encode(np.array([[1e300], [-1e300], [1.7e308]])).x
     assert x.tolist() == [[X_LIMIT], [-X_LIMIT], [X_LIMIT]]
 
 
-def test_the_input_is_not_changed():
+def test_input_is_not_mutated():
     table = np.array([[1.5, NAN], [NAN, 1.0], [2.5, 0.0]])
     before = table.copy()
     codec = Codec.fit(table)
@@ -306,7 +306,7 @@ def test_the_input_is_not_changed():
     assert codec.fill(table, codec.encode(table).x).flags.writeable
 
 
-def test_a_big_table_of_floats_is_fast_and_small():
+def test_large_float_table_is_fast_and_needs_little_memory():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(50_000, 20))
     table[rng.random(table.shape) < 0.2] = np.nan
@@ -321,7 +321,7 @@ def test_a_big_table_of_floats_is_fast_and_small():
     assert peak < 2 * table.nbytes
 
 
-def test_nothing_warns_on_a_plain_table():
+def test_plain_table_gives_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = [["a", 1, True], [None, None, None], ["b", 2, False]]

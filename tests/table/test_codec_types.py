@@ -1,4 +1,4 @@
-"""Codec: which type a column has once its missing cells are filled."""
+"""Codec: the data type of a filled column."""
 
 from decimal import Decimal
 
@@ -43,7 +43,7 @@ def type_of(table):
 
 @pytest.mark.parametrize("library", FLOATS)
 @pytest.mark.parametrize("how", ["declared", "fitted on fractions"])
-def test_a_real_value_keeps_its_fraction_in_a_column_of_integers(library, how):
+def test_integers_become_floats_in_a_real_column(library, how):
     table = integers(library, [0, 1, 10, None])
     if how == "declared":
         codec = Codec.fit(table, kinds={"a": "real"})
@@ -58,34 +58,34 @@ def test_a_real_value_keeps_its_fraction_in_a_column_of_integers(library, how):
     assert type_of(filled) == FLOATS[library]
     if library == "object":
         assert [type(cell) for cell in cells] == [int, int, int, float]
-    # where nothing is to be filled, nothing changes
+    # a column without missing cells keeps its type
     whole = integers(library, [0, 1, 10])
     assert type_of(codec.fill(whole, np.zeros((3, 1)))) == type_of(whole)
 
 
 @pytest.mark.parametrize("library", FLOATS)
-def test_other_kinds_leave_integers_whole(library):
+def test_integers_stay_integers_in_other_kinds(library):
     table = integers(library, [1, 2, 10, None])
     for kind in ("integer", "count", "positive"):
         filled = Codec.fit(table, kinds={"a": kind}).fill(table, np.full((4, 1), 0.3))
         assert type_of(filled) == type_of(table)
 
 
-def test_integers_that_no_float_holds_stay_as_they_are():
+def test_integers_beyond_float64_stay_integers():
     table = integers("polars", [2**60 + 1, 1, None])
     filled = Codec.fit(table, kinds={"a": "real"}).fill(table, np.full((3, 1), 0.3))
     assert filled.schema == table.schema
     assert filled["a"][0] == 2**60 + 1
 
 
-def test_prices_with_fractions_keep_them_among_whole_ones():
+def test_positive_column_fitted_on_fractions_becomes_float():
     pl = pytest.importorskip("polars")
     codec = Codec.fit(pl.DataFrame({"a": [1.5, 2.25, None]}), kinds={"a": "positive"})
     filled = codec.fill(integers("polars", [3, None]), np.zeros((2, 1)))
     assert filled["a"].to_list() == [3, pytest.approx(np.sqrt(1.5 * 2.25))]
 
 
-def test_an_empty_column_of_reals_is_filled_with_fractions():
+def test_empty_integer_column_of_a_real_kind_becomes_float():
     pa = pytest.importorskip("pyarrow")
     codec = Codec.fit(integers("pyarrow", [0, 1, 10]), kinds={"a": "real"})
     column = codec.schema.columns[0]
@@ -95,14 +95,14 @@ def test_an_empty_column_of_reals_is_filled_with_fractions():
 
 
 @pytest.mark.parametrize("large", [1e308, Decimal("1e308"), 10**308])
-def test_what_overflows_is_held_inside_the_floats(large):
+def test_overflow_is_clipped_to_the_largest_float(large):
     table = np.array([[large], [-large], [None]], dtype=object)
     filled = Codec.fit(table).fill(table, np.full((3, 1), 1e3))
     assert type(filled[2, 0]) is type(large)
     assert float(filled[2, 0]) == np.finfo(float).max
 
 
-def test_wide_decimals_keep_their_digits():
+def test_decimals_of_high_precision_keep_their_digits():
     pa = pytest.importorskip("pyarrow")
     exact = Decimal("12345678901234567890123456789012345.67")
     table = pa.table({"a": pa.array([exact, None], pa.decimal128(38, 2))})

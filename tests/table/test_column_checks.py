@@ -1,4 +1,4 @@
-"""Columns of text that may not be meant as text."""
+"""Text columns that may not be categorical."""
 
 import warnings
 
@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from psmvae.table import Codec, read_table
-from psmvae.table.column_checks import almost_numbers, codes_for_missing
+from psmvae.table.column_checks import accidental_text, missing_value_codes
 from psmvae.table.frames import open_table
 from psmvae.table.text import MISSING
-from psmvae.table.words import command_line_words
 
 pd = pytest.importorskip("pandas")
 
@@ -22,7 +21,7 @@ def cells(values):
 
 
 def warned(values, **kinds):
-    """The warnings of a fit, one string each."""
+    """Return the texts of the warnings of a fit."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Codec.fit(pd.DataFrame({"a": pd.Series(values, dtype=object)}), kinds=kinds or None)
@@ -30,24 +29,24 @@ def warned(values, **kinds):
 
 
 @pytest.mark.parametrize(
-    ("values", "strays"),
+    ("values", "words"),
     [
         ([*WHOLE, "unknown"], {"unknown": 1}),
         ([*WHOLE, "refused", "refused", "n.d."], {"refused": 2, "n.d.": 1}),
         ([*WHOLE, None, "<5"], {"<5": 1}),
         ([*FRACTIONS, "12.5a"], {"12.5a": 1}),
-        # any number of codes for missing
+        # any number of codes for missing values
         ([*WHOLE[:10], *["."] * 90], {".": 90}),
         ([*["1", "2", "3"] * 10, "?"], {"?": 1}),
         (["1.5", "2.5", "3.5", "4.5", "5.5", "-"], {"-": 1}),
-        # ten numbers and a word in a small table
+        # ten numbers and one word
         ([*WHOLE[:10], "refused"], {"refused": 1}),
     ],
 )
-def test_numbers_but_for_a_few_cells(values, strays):
-    found = almost_numbers(cells(values))
+def test_few_words_among_numbers_are_found(values, words):
+    found = accidental_text(cells(values))
     assert found is not None
-    assert found.words == strays
+    assert found.words == words
 
 
 @pytest.mark.parametrize(
@@ -79,14 +78,14 @@ def test_numbers_but_for_a_few_cells(values, strays):
         "no-text",
     ],
 )
-def test_names_made_of_digits_are_no_numbers(values):
-    assert almost_numbers(cells(values)) is None
+def test_numeric_labels_are_not_reported(values):
+    assert accidental_text(cells(values)) is None
 
 
 @pytest.mark.parametrize(
     "spell", ["{:,}", "{:_}", "{},5"], ids=["thousands", "apostrophes", "decimal-comma"]
 )
-def test_numbers_that_are_not_read_as_such(spell):
+def test_formatted_numbers_are_reported(spell):
     values = [spell.format(1000 * i).replace("_", "'") for i in range(1, 101)]
     (message,) = warned(values)
     assert f"{values[0]!r} (1 cell)" in message
@@ -94,41 +93,31 @@ def test_numbers_that_are_not_read_as_such(spell):
     assert "decimal point" in message
 
 
-def test_the_warning_names_column_cells_and_remedy():
+def test_stray_text_warning_has_column_cells_and_remedy():
     values = [*WHOLE, "unknown", "unknown", "?", "refused", "n.d."]
     (message,) = warned(values)
     assert "column 'a'" in message
     assert "'unknown' (2 cells), '?' (1 cell), 'refused' (1 cell) and 1 more" in message
     assert "100 other cells are" in message
-    assert "replace them by missing values" in message
-    assert "--na" not in message
-    with command_line_words():
-        (message,) = warned(values)
-    assert "--na unknown --na '?' --na refused read them as missing" in message
-    with command_line_words(text_file=False):
-        # what has a type of its own does not become numbers by --na
-        (message,) = warned(values)
-    assert "turn the column into numbers" in message
+    assert "replace them by missing values and convert the column to numbers" in message
 
 
-def test_what_is_declared_is_not_doubted():
+def test_declared_and_categorical_columns_are_not_reported():
     assert warned([*WHOLE, "unknown"], a="categorical") == []
     assert warned([f"P{i}" for i in range(30)], a="categorical") == []
     table = pd.DataFrame({"a": pd.Categorical([*WHOLE, "unknown"])})
     Codec.fit(table)
 
 
-def test_an_identifier_is_doubted():
+def test_identifier_warning():
     (message,) = warned([f"P{i}" for i in range(30)])
     assert "looks like an identifier (30 levels in 30 observed cells)" in message
-    with command_line_words():
-        assert "--ignore a" in warned([f"P{i}" for i in range(30)])[0]
     assert warned([f"P{i}" for i in range(20)]) == []
     assert warned([f"P{i % 25}" for i in range(50)]) == []
     assert len(warned([f"P{i % 26}" for i in range(51)])) == 1
 
 
-def test_the_error_for_a_declared_kind_names_the_cells():
+def test_text_in_a_declared_numeric_column_raises_with_the_cells():
     table = pd.DataFrame({"a": [*WHOLE, "unknown"]})
     with pytest.raises(ValueError, match=r"declared real.*'unknown' \(1 cell\).*100 other cells"):
         Codec.fit(table, kinds={"a": "real"})
@@ -136,34 +125,32 @@ def test_the_error_for_a_declared_kind_names_the_cells():
         Codec.fit(pd.DataFrame({"a": ["x", "y"]}), kinds={"a": "real"})
 
 
-def test_the_error_for_too_many_levels_names_the_cells():
+def test_too_many_levels_raises_with_the_stray_cells():
     table = pd.DataFrame({"a": [*(f"{i}.5" for i in range(1200)), "unknown"]})
     with pytest.raises(ValueError, match=r"1201 levels.*'unknown' \(1 cell\).*1,200 other cells"):
         Codec.fit(table)
     table = pd.DataFrame({"a": [f"P{i}" for i in range(1200)]})
     with pytest.raises(ValueError, match=r"1200 levels.*drop it \(an identifier\?\)"):
         Codec.fit(table)
-    with command_line_words(), pytest.raises(ValueError, match="--ignore a "):
-        Codec.fit(table)
 
 
-def test_new_rows_of_text_in_a_column_of_numbers_name_the_cells():
+def test_text_at_encode_in_a_numeric_column_raises_with_the_cells():
     codec = Codec.fit(pd.DataFrame({"a": [1.5, 2.5, np.nan]}))
     with pytest.raises(TypeError, match=r"fitted on numbers.*'unknown' \(1 cell\)"):
         codec.encode(pd.DataFrame({"a": ["1.5", "unknown"]}))
 
 
-def test_codes_for_missing_in_text():
-    assert codes_for_missing(cells(["red", "?", "Unknown", "?"])) == {"?": 2, "Unknown": 1}
-    assert codes_for_missing(cells(["red", "blue"])) == {}
-    assert codes_for_missing(cells([*WHOLE, "refused"])) == {"refused": 1}
-    assert codes_for_missing(cells([1.5, 2.5])) == {}
+def test_missing_value_codes():
+    assert missing_value_codes(cells(["red", "?", "Unknown", "?"])) == {"?": 2, "Unknown": 1}
+    assert missing_value_codes(cells(["red", "blue"])) == {}
+    assert missing_value_codes(cells([*WHOLE, "refused"])) == {"refused": 1}
+    assert missing_value_codes(cells([1.5, 2.5])) == {}
 
 
-@pytest.mark.parametrize("mark", ["n/a", "#N/A", "#NA", "<NA>", "-nan"])
-def test_more_marks_leave_numbers_numeric(tmp_path, mark):
+@pytest.mark.parametrize("code", ["n/a", "#N/A", "#NA", "<NA>", "-nan"])
+def test_default_missing_codes_keep_columns_numeric(tmp_path, code):
     pytest.importorskip("pyarrow")
-    assert mark in MISSING
+    assert code in MISSING
     path = tmp_path / "table.csv"
-    path.write_text(f"a,b\n{mark},x\n1.5,{mark}\n")
+    path.write_text(f"a,b\n{code},x\n1.5,{code}\n")
     assert read_table(path).to_pydict() == {"a": [None, 1.5], "b": ["x", None]}

@@ -1,4 +1,4 @@
-"""Files: what is read, what is written, what is refused."""
+"""Reading and writing files, and files that raise."""
 
 import gzip
 
@@ -20,24 +20,24 @@ from psmvae.table import (  # noqa: E402
 
 
 class TestReadText:
-    def test_missing_marks_and_types(self, csv):
+    def test_missing_codes_and_types(self, csv):
         marks = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
         path = csv("n,r,s,b\n" + "".join(f"{m},{m},{m},{m}\n" for m in marks) + "1,2.5,x,true\n")
         table = read_table(path)
         assert [str(t) for t in table.schema.types] == ["int64", "double", "string", "bool"]
         assert all(column.null_count == len(marks) for column in table.columns)
 
-    def test_a_question_mark_is_text_unless_said(self, csv):
+    def test_question_mark_is_text_unless_given_as_na(self, csv):
         path = csv("a,b\n?,x\n1,?\n")
         assert read_table(path).to_pydict() == {"a": ["?", "1"], "b": ["x", "?"]}
         assert read_table(path, na=["?"]).to_pydict() == {"a": [None, 1], "b": ["x", None]}
 
-    def test_own_marks_leave_numbers_numeric(self, csv):
+    def test_given_codes_keep_columns_numeric(self, csv):
         table = read_table(csv("a,b\n-999,x\n1.5,unknown\n"), na=["-999", "unknown"])
         assert table.to_pydict() == {"a": [None, 1.5], "b": ["x", None]}
         assert read_text(csv("a\n-999\n9\n"), na="-999").to_pydict() == {"a": [None, "9"]}
 
-    def test_leading_zeros_are_names(self, csv):
+    def test_integers_with_leading_zeros_stay_text(self, csv):
         table = read_table(csv("id,zero,n\n007,0,1.05\n8,10,02.5\n,5,3\n"))
         assert table.to_pydict() == {
             "id": ["007", "8", None],
@@ -45,7 +45,7 @@ class TestReadText:
             "n": [1.05, 2.5, 3],
         }
 
-    def test_types_follow_from_all_rows(self, csv):
+    def test_types_are_inferred_from_all_rows(self, csv):
         rows = ["1"] * 400_000 + ["x"]
         assert str(read_table(csv("a\n" + "\n".join(rows) + "\n")).schema.types[0]) == "string"
 
@@ -55,20 +55,20 @@ class TestReadText:
         path = csv("a\tb\nx,y\t1\n", "table.tsv")
         assert read_table(path).to_pydict() == {"a": ["x,y"], "b": [1]}
 
-    def test_quotes_that_swallow_nothing(self, csv):
-        # a quote inside a cell is a letter; two in a quoted cell are one
+    def test_quotes_inside_cells_are_kept(self, csv):
+        # a quote inside a cell is an ordinary character; two in a quoted cell are one
         path = csv('a,b\n5" pipe,1\n"3"" pipe",2\n"two\nlines, ""so""",3\n"""",4\n')
         expected = ['5" pipe', '3" pipe', 'two\nlines, "so"', '"']
         assert read_table(path).to_pydict() == {"a": expected, "b": [1, 2, 3, 4]}
         path = csv('\ufeff"a\nb"\tc\r\n"x\r\n\r\ny"\t1\r\n', "table.tsv")
         assert read_table(path).to_pydict() == {"a\nb": ["x\r\n\r\ny"], "c": [1]}
 
-    def test_newlines_in_cells_of_a_file_read_in_blocks(self, csv):
+    def test_newlines_in_cells_of_a_large_file(self, csv):
         table = read_table(csv("aa,b\n" + '"x\n\ny",1\n' * 200_000))
         assert table.num_rows == 200_000
         assert table["aa"].unique().to_pylist() == ["x\n\ny"]
 
-    def test_an_empty_line_is_a_missing_cell_of_a_single_column(self, csv):
+    def test_empty_line_of_a_single_column_is_missing(self, csv):
         assert read_table(csv("a\n1\n\n3\n")).to_pydict() == {"a": [1, None, 3]}
         assert read_table(csv("a,b\n1,2\n\n3,4\n")).num_rows == 2
 
@@ -81,11 +81,11 @@ class TestReadText:
         table = read_table(csv("a,b\n"))
         assert (table.column_names, table.num_rows) == (["a", "b"], 0)
 
-    def test_dates_reach_the_codec_which_names_them(self, csv):
+    def test_date_column_raises_in_the_codec(self, csv):
         with pytest.raises(TypeError, match="'day'"):
             Codec.fit(read_table(csv("day,a\n2020-01-01,1\n2020-01-02,2\n")))
 
-    def test_text_as_it_stands(self, csv):
+    def test_read_text_returns_the_text_of_cells(self, csv):
         table = read_text(csv("a,b\n1.10,007\nNA,x\n"))
         assert table.to_pydict() == {"a": ["1.10", None], "b": ["007", "x"]}
 
@@ -130,7 +130,7 @@ class TestRefusedFiles:
         with pytest.raises(TableError, match=f"{name}.*not a readable"):
             read_table(csv(content, name))
 
-    def test_no_file_a_folder_an_unknown_extension(self, tmp_path, csv):
+    def test_missing_file_folder_and_unknown_extension(self, tmp_path, csv):
         with pytest.raises(TableError, match="no such file"):
             read_table(tmp_path / "none.csv")
         with pytest.raises(TableError, match="is a folder"):
@@ -162,13 +162,13 @@ class TestBinaryFiles:
         assert again.schema == table.schema
         assert again.equals(table)
 
-    def test_a_stream(self, tmp_path):
+    def test_arrow_stream(self, tmp_path):
         table = pa.table({"a": [1, 2]})
         with pa.ipc.new_stream(str(tmp_path / "t.arrow"), table.schema) as stream:
             stream.write_table(table)
         assert read_table(tmp_path / "t.arrow").equals(table)
 
-    def test_own_marks_are_compared_by_value(self, tmp_path):
+    def test_codes_are_compared_by_value(self, tmp_path):
         table = pa.table(
             {
                 "i": [1, -999, None],
@@ -187,7 +187,7 @@ class TestBinaryFiles:
             "b": [True] * 3,
         }
 
-    def test_a_folder_named_like_a_partition_adds_no_column(self, tmp_path):
+    def test_partition_folder_name_is_not_a_column(self, tmp_path):
         (tmp_path / "year=2020").mkdir()
         path = tmp_path / "year=2020" / "t.parquet"
         write_table(pa.table({"a": [1]}), path)
@@ -195,7 +195,7 @@ class TestBinaryFiles:
 
 
 class TestWriteText:
-    def test_numbers_are_short_and_only_what_needs_it_is_quoted(self, tmp_path):
+    def test_shortest_numbers_and_minimal_quotes(self, tmp_path):
         table = pa.table(
             {
                 "r": [0.1, 1.0, None],
@@ -220,10 +220,10 @@ class TestWriteText:
         for name in ("t.tsv", "t.tsv.gz", "u.csv.gz"):
             write_table(table, tmp_path / name)
             assert read_table(tmp_path / name).equals(table)
-        # no time and no name in the header: the same table gives the same bytes
+        # no time and no name in the header, so the same table gives the same bytes
         assert (tmp_path / "t.tsv.gz").read_bytes()[3:8] == bytes(5)
 
-    def test_a_single_column_with_gaps_comes_back(self, tmp_path):
+    def test_single_column_with_missing_cells_round_trips(self, tmp_path):
         table = pa.table({"a": [1, None, None, 2]})
         write_table(table, tmp_path / "t.csv")
         assert read_table(tmp_path / "t.csv").equals(table)
@@ -235,14 +235,14 @@ class TestWriteText:
         with pytest.raises(TypeError, match="got dict"):
             write_table({"a": [1]}, tmp_path / "u.csv")
 
-    def test_what_no_text_can_hold(self, tmp_path):
+    def test_nested_columns_raise(self, tmp_path):
         with pytest.raises(TableError, match=r"t\.csv: cannot be written: .*list"):
             write_table(pa.table({"a": [[1]]}), tmp_path / "t.csv")
         assert list(tmp_path.iterdir()) == []
 
 
 class TestKeepText:
-    def test_observed_text_survives_a_round_trip(self, csv, tmp_path):
+    def test_observed_text_is_unchanged(self, csv, tmp_path):
         text = 'id,price,n,ok,s,void\nA1,1.10,1e3,TRUE,"x, y",\nA2,NA,2,,z,\nA1,3.00,,FALSE,,NA\n'
         path = csv(text)
         table = read_table(path)
@@ -280,12 +280,12 @@ class TestKeepText:
             (["true", "true", None, None], ["true", "false"]),
         ],
     )
-    def test_bools_are_spelled_as_in_the_file(self, cells, expected):
+    def test_filled_bools_use_the_spelling_of_the_file(self, cells, expected):
         values = [cell.lower() == "true" for cell in cells[:2]] + [True, False]
         out = keep_text(pa.table({"a": values}), pa.table({"a": cells}))
         assert out["a"].to_pylist() == cells[:2] + expected
 
-    def test_tables_that_differ(self):
+    def test_tables_of_different_shape_raise(self):
         with pytest.raises(TableError, match="differ"):
             keep_text(pa.table({"a": [1]}), pa.table({"a": ["1", "2"]}))
         with pytest.raises(TableError, match="differ"):

@@ -1,4 +1,4 @@
-"""Positive, count and ordinal columns in tables: declared, inferred, refused, and back again."""
+"""Positive, count and ordinal columns in tables."""
 
 import json
 from dataclasses import replace
@@ -24,7 +24,7 @@ def cells_of(frame, name):
     return column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
 
 
-def test_values_come_back_from_their_model_values(make):
+def test_model_values_are_restored(make):
     table = make(CELLS)
     codec = Codec.fit(table, kinds=KINDS)
     assert [column.kind for column in codec.schema.columns] == list(KINDS.values())
@@ -42,7 +42,7 @@ def test_values_come_back_from_their_model_values(make):
         assert old is None or new == pytest.approx(old, rel=1e-4)
 
 
-def test_observed_cells_stay_and_missing_ones_are_of_the_kind(make):
+def test_filled_values_are_in_the_domain_of_the_kind(make):
     table = make(CELLS)
     codec = Codec.fit(table, kinds=KINDS)
     for x in (-1e3, -0.4, 0.0, 2.4, 1e3):
@@ -62,12 +62,12 @@ def test_json_round_trip(make):
     assert again.columns[2].shares == (0.25, 0.5, 0.25)
 
 
-def test_json_from_before_there_were_shares():
+def test_json_without_shares():
     old = {"name": "a", "kind": "real", "dtype": "Float64", "n_observed": 3, "levels": []}
     assert Schema.from_json({"columns": [old]}).columns[0].shares == ()
 
 
-def test_what_is_learned():
+def test_column_statistics():
     values = [1.0, 2.0, 8.0, None]
     positive, count, ordinal = (
         make_column(open_table([[v] for v in values]).cells(0), kind)
@@ -93,13 +93,13 @@ def test_what_is_learned():
         (["x", "y"], "count", ["'a'", "strings", "count"]),
     ],
 )
-def test_values_that_are_not_the_kinds(make, values, kind, words):
+def test_fit_raises_for_values_outside_the_domain(make, values, kind, words):
     with pytest.raises(ValueError) as caught:
         Codec.fit(make({"a": values}), kinds={"a": kind})
     assert all(word in str(caught.value) for word in words)
 
 
-def test_values_that_are_not_the_kinds_in_another_table(make):
+def test_encode_raises_for_values_outside_the_domain(make):
     codec = Codec.fit(
         make({"p": [1.0, 2.5], "n": [1.0, 2.0]}), kinds={"p": "positive", "n": "count"}
     )
@@ -109,17 +109,17 @@ def test_values_that_are_not_the_kinds_in_another_table(make):
         codec.encode(make({"p": [1.0, 2.0], "n": [1.5, None]}))
 
 
-def test_bools_count_too():
+def test_bools_can_be_declared_count():
     codec = Codec.fit([[True], [False], [None]], kinds={"x0": "count"})
     assert codec.encode([[True], [False]]).x.tolist() == [[1.0], [0.0]]
 
 
-def test_a_count_is_not_cut_where_a_standardised_number_is():
+def test_counts_have_their_own_limit():
     table = np.array([[0.0], [3e7], [np.nan]])
     assert Codec.fit(table, kinds={"x0": "count"}).encode(table).x.max() == 3e7
 
 
-def test_levels_have_the_order_of_their_type_of_numbers_or_of_the_alphabet():
+def test_order_of_ordinal_levels():
     pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
     order = ["low", "mid", "high"]
     category = pd.DataFrame({"a": pd.Categorical(["high", "low", "mid"], order, ordered=True)})
@@ -140,19 +140,19 @@ def test_levels_have_the_order_of_their_type_of_numbers_or_of_the_alphabet():
         ("a", True, "categorical"),
     ],
 )
-def test_a_type_that_says_so_is_ordinal_if_it_has_more_than_two_levels(levels, ordered, kind):
+def test_ordered_dtype_with_more_than_two_levels_is_ordinal(levels, ordered, kind):
     pd = pytest.importorskip("pandas")
     cells = open_table(pd.DataFrame({"a": pd.Categorical(list(levels))})).cells(0)
     assert infer_kind(replace(cells, ordered=ordered)) == kind
 
 
-def test_an_enum_is_categorical_unless_declared():
+def test_enum_is_categorical_unless_declared_ordinal():
     pl = pytest.importorskip("polars")
     table = pl.DataFrame({"a": pl.Series(list("abc"), dtype=pl.Enum(list("abc")))})
     assert Codec.fit(table).schema.columns[0].kind == "categorical"
 
 
-def test_an_ordered_category_stays_one():
+def test_ordered_category_stays_ordered():
     pd = pytest.importorskip("pandas")
     column = pd.Categorical(["lo", None, "hi", "mid"], ["lo", "mid", "hi"], ordered=True)
     table = pd.DataFrame({"a": column})
@@ -163,7 +163,7 @@ def test_an_ordered_category_stays_one():
 
 @pytest.mark.parametrize("kind", ["positive", "count", "ordinal"])
 @pytest.mark.parametrize("values", [[5.0], [5.0, 5.0, 5.0, None]])
-def test_a_constant_comes_back(kind, values):
+def test_constant_column_is_restored(kind, values):
     table = np.array([[v] for v in values], dtype=float)
     codec = Codec.fit(table, kinds={"x0": kind})
     encoded = codec.encode(table)
@@ -180,7 +180,7 @@ def test_positive_values_of_any_size(size):
     assert filled[3, 0] == pytest.approx(size * 60 ** (1 / 3))
 
 
-def test_columns_with_nothing_observed_keep_their_declared_kind():
+def test_column_without_observed_cells_keeps_its_declared_kind():
     table = np.array([[np.nan, 1.0], [np.nan, 2.0]])
     with pytest.warns(UserWarning, match="nothing observed"):
         schema = Codec.fit(table, kinds={"x0": "count"}).schema

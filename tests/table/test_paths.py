@@ -1,4 +1,4 @@
-"""Files that are written: where they may go, and that none is ever half there."""
+"""Checks of output paths, and atomic writing."""
 
 import os
 import stat
@@ -12,7 +12,7 @@ from psmvae.table import TableError, atomic_path, check_output, write_table  # n
 
 
 class TestCheckOutput:
-    def test_a_fresh_path_is_fine(self, tmp_path, monkeypatch):
+    def test_new_path_is_accepted(self, tmp_path, monkeypatch):
         check_output(tmp_path / "t.csv", force=False)
         monkeypatch.chdir(tmp_path)
         check_output("t.parquet", force=False)
@@ -23,7 +23,7 @@ class TestCheckOutput:
             check_output(path, force=False)
         check_output(path, force=True)
 
-    def test_unknown_extension_folder_missing_folder(self, tmp_path):
+    def test_unknown_extension_and_folders_raise(self, tmp_path):
         with pytest.raises(TableError, match=r"unknown file format.*\.feather"):
             check_output(tmp_path / "t.xlsx", force=True)
         (tmp_path / "d.csv").mkdir()
@@ -32,11 +32,11 @@ class TestCheckOutput:
         with pytest.raises(TableError, match="no folder"):
             check_output(tmp_path / "none" / "t.csv", force=True)
 
-    def test_a_name_too_long(self, tmp_path):
+    def test_too_long_name_raises(self, tmp_path):
         with pytest.raises(TableError):
             check_output(tmp_path / ("n" * 300 + ".csv"), force=False)
 
-    def test_never_an_input(self, csv, tmp_path, monkeypatch):
+    def test_input_file_raises_also_through_links(self, csv, tmp_path, monkeypatch):
         path = csv("a\n1\n")
         (tmp_path / "link.csv").symlink_to(path)
         os.link(path, tmp_path / "hard.csv")
@@ -50,7 +50,7 @@ class TestCheckOutput:
         assert path.read_text() == "a\n1\n"
 
     @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root writes anywhere")
-    def test_a_folder_that_is_not_writable(self, tmp_path):
+    def test_read_only_folder_raises(self, tmp_path):
         tmp_path.chmod(0o500)
         try:
             with pytest.raises(TableError, match="not writable"):
@@ -58,7 +58,7 @@ class TestCheckOutput:
         finally:
             tmp_path.chmod(0o700)
 
-    def test_a_folder_said_not_to_be_writable(self, tmp_path, monkeypatch):
+    def test_folder_without_write_access_raises(self, tmp_path, monkeypatch):
         monkeypatch.setattr(os, "access", lambda *_: False)
         with pytest.raises(TableError, match="not writable"):
             check_output(tmp_path / "t.csv", force=False)
@@ -66,7 +66,7 @@ class TestCheckOutput:
 
 class TestAtomicPath:
     @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-    def test_a_failure_leaves_what_was_there(self, tmp_path, error):
+    def test_failure_leaves_the_existing_file(self, tmp_path, error):
         path = tmp_path / "t.csv"
         path.write_text("old")
 
@@ -80,7 +80,7 @@ class TestAtomicPath:
         assert path.read_text() == "old"
         assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
 
-    def test_success_replaces_and_keeps_permissions(self, tmp_path):
+    def test_success_replaces_the_file_and_keeps_permissions(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text("old")
         path.chmod(0o640)
@@ -91,13 +91,13 @@ class TestAtomicPath:
         assert path.read_text() == "new"
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
-    def test_a_fresh_file_has_ordinary_permissions(self, tmp_path):
+    def test_new_file_has_the_permissions_of_the_umask(self, tmp_path):
         (tmp_path / "plain").touch()
         with atomic_path(tmp_path / "t.csv") as temporary:
             temporary.write_text("new")
         assert (tmp_path / "t.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
-    def test_so_has_one_whose_writer_put_a_file_of_its_own_there(self, tmp_path):
+    def test_replaced_temporary_file_has_the_permissions_of_the_umask(self, tmp_path):
         (tmp_path / "plain").touch()
         with atomic_path(tmp_path / "t.csv") as temporary:
             other = tmp_path / "other"
@@ -105,7 +105,7 @@ class TestAtomicPath:
             other.replace(temporary)
         assert (tmp_path / "t.csv").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
-    def test_errors_name_the_users_path(self, tmp_path):
+    def test_errors_have_the_given_path(self, tmp_path):
         def write(path):
             with atomic_path(path) as temporary:
                 temporary.write_text("new")
@@ -117,7 +117,7 @@ class TestAtomicPath:
             assert told.value.filename == str(tmp_path / name)
         assert [file.name for file in tmp_path.iterdir()] == ["folder"]
 
-    def test_a_link_stays_a_link(self, tmp_path):
+    def test_link_stays_a_link(self, tmp_path):
         (tmp_path / "real.csv").write_text("old")
         (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
         with atomic_path(tmp_path / "link.csv") as temporary:
@@ -125,7 +125,7 @@ class TestAtomicPath:
         assert (tmp_path / "link.csv").is_symlink()
         assert (tmp_path / "real.csv").read_text() == "new"
 
-    def test_a_long_name(self, tmp_path):
+    def test_long_file_name(self, tmp_path):
         path = tmp_path / ("n" * 250 + ".csv")
         with atomic_path(path) as temporary:
             temporary.write_text("new")

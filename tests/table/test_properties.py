@@ -1,4 +1,4 @@
-"""Over odd tables: observed cells stay to the bit, nothing stays missing, numbers come back."""
+"""Properties of encode and fill on random tables of unusual types and values."""
 
 import math
 
@@ -133,7 +133,7 @@ def layout(table):
 @pytest.mark.parametrize("maker", MAKERS)
 @given(columns(), st.data())
 @SETTINGS
-def test_fill_touches_missing_cells_only_and_all_of_them(maker, cells, data):
+def test_fill_replaces_all_missing_cells_and_no_others(maker, cells, data):
     table = maker(cells)
     codec = Codec.fit(table)
     before, shape = bits(table), (len(next(iter(cells.values()))[1]), len(cells))
@@ -153,7 +153,7 @@ def test_fill_touches_missing_cells_only_and_all_of_them(maker, cells, data):
 @pytest.mark.parametrize("maker", MAKERS)
 @given(columns())
 @SETTINGS
-def test_encode_is_finite_and_knows_what_is_observed(maker, cells):
+def test_encode_is_finite_and_masks_missing_cells(maker, cells):
     table = maker(cells)
     codec = Codec.fit(table)
     encoded = codec.encode(table)
@@ -169,14 +169,14 @@ def test_encode_is_finite_and_knows_what_is_observed(maker, cells):
     st.sampled_from(["float64", "float32", "int64"]),
 )
 @SETTINGS
-def test_numbers_come_back_from_their_model_values(values, dtype):
+def test_numbers_are_restored_from_model_values(values, dtype):
     table = np.array(values).astype(dtype).reshape(-1, 1)
     codec = Codec.fit(table)
     x = codec.encode(table).x
     holes = np.full(table.shape, np.nan)
     again = codec.fill(holes, x)
     column = codec.schema.columns[0]
-    # half a unit of an integer's rounding, and the float32 of a standardised value
+    # the rounding of an integer, and of a standardised value in float32
     size = np.abs(table.astype(float)).max()
     slack = 2e-7 * np.abs(table - column.center).max() + 1e-15 * size
     assert np.abs(again - table).max() <= slack + (0.5 if column.kind == "integer" else 0.0)
@@ -184,7 +184,7 @@ def test_numbers_come_back_from_their_model_values(values, dtype):
 
 @given(columns(kinds=("string", "category", "bool", "zero-one")))
 @SETTINGS
-def test_levels_come_back_from_their_codes(cells):
+def test_levels_are_restored_from_codes(cells):
     table = to_polars(cells)
     codec = Codec.fit(table)
     filled = codec.fill(table.clear(len(table)), codec.encode(table).x)

@@ -1,4 +1,4 @@
-"""What a column is taken to be."""
+"""Inferred and declared kinds, and the schema as JSON."""
 
 import json
 from decimal import Decimal
@@ -60,7 +60,7 @@ def test_inferred_kind_and_levels(values, kind, levels):
     assert [type(level) for level in column.levels] == [type(level) for level in levels]
 
 
-def test_a_level_is_never_minus_zero():
+def test_minus_zero_is_the_level_zero():
     assert str(fitted([-0.0, 1.0]).levels[0]) == "0.0"
 
 
@@ -92,18 +92,18 @@ def test_declared_kind(values, declared, levels):
         ([1.0], ["real"], ["['real']", "'a'"]),
     ],
 )
-def test_declared_kind_that_does_not_fit(values, declared, words):
+def test_declared_kind_that_does_not_fit_raises(values, declared, words):
     with pytest.raises(ValueError) as caught:
         fitted(values, declared)
     assert all(word in str(caught.value) for word in words)
 
 
-def test_declared_kind_of_an_unknown_column():
+def test_declared_kind_of_an_unknown_column_raises():
     with pytest.raises(ValueError, match=r"unknown columns 'b'.*'a'"):
         Codec.fit(pd.DataFrame({"a": [1]}), kinds={"b": "real"})
 
 
-def test_declared_kind_by_a_label_that_is_no_string():
+def test_declared_kind_of_an_integer_label():
     schema = Codec.fit(pd.DataFrame({7: [1.0, 2.0]}), kinds={7: "real"}).schema
     assert (schema.columns[0].name, schema.columns[0].kind) == ("7", "real")
 
@@ -113,7 +113,7 @@ def test_too_many_levels():
         fitted([f"id{i}" for i in range(MAX_LEVELS + 1)])
 
 
-def test_column_says_what_was_learned():
+def test_column_statistics():
     column = fitted([1.0, 3.0, NAN, 5.5])
     assert column.dtype == "Float64"
     assert column.n_observed == 3
@@ -149,12 +149,12 @@ def test_schema_of_a_codec_is_json():
 
 
 @pytest.mark.parametrize("data", [{}, {"columns": [{"nom": 1}]}, {"columns": [3]}])
-def test_json_that_is_no_schema(data):
+def test_invalid_json_raises(data):
     with pytest.raises(ValueError, match="not the JSON of a schema"):
         Schema.from_json(data)
 
 
-def test_json_with_an_unknown_kind():
+def test_json_with_an_unknown_kind_raises():
     schema = Schema((Column("a", "spherical", "Float64", 1),))
     with pytest.raises(ValueError, match=r"'spherical'.*'real'"):
         Schema.from_json(schema.to_json())

@@ -73,7 +73,7 @@ _RMSE80 = Experiment(
 
 _SETS = Experiment(
     name="pattern-sets",
-    title="Whether two learned sets are the two true ones",
+    title="Accuracy of two learned pattern sets",
     source="Table of pattern-set accuracy",
     datasets=("breast", "wine", "spam"),
     mechanisms=("mnar", "mnar-mcar"),

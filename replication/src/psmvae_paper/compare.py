@@ -1,8 +1,8 @@
-"""Comparisons: with the paper, with other records, of two methods, and of all by rank.
+"""Comparisons with the paper, with other records, and between methods.
 
-Methods are compared within a seed, on the same table with the same cells missing. Where one drawn
-column goes missing, which column that is moves the error far more than the method does, so the
-spread over seeds says little about which of two methods is better.
+Methods are compared within a seed, on the same table with the same mask. Under MNAR the seed
+determines which column is missing, and the error depends more on this column than on the method.
+The standard deviation over seeds is therefore no measure of the difference between two methods.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "verdicts",
 ]
 
-# How far from the paper a mean may be: of its value for errors, in points for shares.
+# Tolerances for agreement with the paper: relative for errors, absolute for accuracies.
 CLOSE = {
     "mean": 0.03,
     "mice": 0.03,
@@ -49,7 +49,7 @@ CLOSE_SHARES = 0.05
 
 
 class Pair(NamedTuple):
-    """Two rows on one column, paired by seed; a negative difference means the first is lower."""
+    """Two rows on one column, paired by seed: `difference` is the first minus the second."""
 
     column: Column
     n: int
@@ -61,21 +61,21 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Rank:
-    """Where a row stands among the others.
+    """The rank of a row among the others.
 
     Parameters
     ----------
     row : Row
         The row.
     mean_rank : float or None
-        The mean of its ranks within each column and seed, 1 being the best; None if it has no
-        record of some of them. A failure is the last rank.
+        The mean of its ranks within each column and seed, 1 is best; None if it lacks records. A
+        failed cell has the last rank.
     firsts : int
-        In how many of these it was the best, shared or not.
+        In how many of these it is the best, including ties.
     best_columns : int
-        On how many columns its mean over seeds was the best.
+        On how many columns its mean over seeds is the best.
     n_missing : int
-        How many of them it has no record of.
+        The number of records it lacks.
     """
 
     row: Row
@@ -86,7 +86,7 @@ class Rank:
 
 
 class Verdict(NamedTuple):
-    """One mean beside the paper's; ``verdict`` is "agrees", "lower" or "higher"."""
+    """A mean and the paper's; ``verdict`` is "agrees", "lower" or "higher"."""
 
     row: Row
     column: Column
@@ -98,8 +98,20 @@ class Verdict(NamedTuple):
 def paired(grid: Grid, row: Row, other: Row) -> list[Pair]:
     """Compare two rows of a grid on each column, over the seeds that both have.
 
-    The p-value is of the two-sided paired t test; it is None for fewer than two seeds, and no
-    correction is made for the number of columns.
+    The p-value is that of a two-sided paired t test, without correction for multiple testing; it
+    is None for fewer than two seeds.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+    row, other : Row
+        The two rows.
+
+    Returns
+    -------
+    list of Pair
+        One for each column.
 
     Examples
     --------
@@ -141,7 +153,24 @@ def _t_test(differences: Sequence[float]) -> float | None:
 
 
 def paired_table(grid: Grid, rows: Sequence[Row], against: Row, title: str) -> ResultTable:
-    """Make a table of rows against one other: mean difference, wins and p-value of each column."""
+    """Make a table of rows against another: mean difference, wins and p-value by column.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+    rows : sequence of Row
+        The rows.
+    against : Row
+        The row they are compared with.
+    title : str
+        The title.
+
+    Returns
+    -------
+    ResultTable
+        The table.
+    """
     names, columns = grid.row_names(), grid.column_names()
     body: list[list[str]] = []
     facts: list[dict[str, Any]] = []
@@ -152,9 +181,9 @@ def paired_table(grid: Grid, rows: Sequence[Row], against: Row, title: str) -> R
             {"method": row.method, "against": against.method, **_column_and(pair)} for pair in pairs
         ]
     notes = [
-        f"{grid.metric.title}: the method's less that of {names[against]}, mean over the seeds "
-        "both have. Wins are the seeds on which the method is better; p is of a two-sided paired "
-        "t test."
+        f"{grid.metric.title}: the method's minus that of {names[against]}, mean over the seeds "
+        "that both have. Wins are the seeds on which the method is better; p is that of a "
+        "two-sided paired t test."
     ]
     head = ["method", "on", "difference", "wins", "paired t test"]
     return ResultTable(title, head, body, notes=[*notes, *failures(grid)], facts=facts)
@@ -170,7 +199,17 @@ def _pair_texts(grid: Grid, pair: Pair) -> list[str]:
 
 
 def probability(p_value: float | None) -> str:
-    """A p-value in a table.
+    """Format a p-value.
+
+    Parameters
+    ----------
+    p_value : float or None
+        The p-value.
+
+    Returns
+    -------
+    str
+        The text; a dash for None.
 
     Examples
     --------
@@ -187,10 +226,20 @@ def _column_and(pair: Pair) -> dict[str, Any]:
 
 
 def ranks(grid: Grid) -> list[Rank]:
-    """Rank the rows within each column and seed and average, best first.
+    """Rank the rows within each column and seed, and average the ranks.
 
-    Only seeds of columns that at least half of the rows have are taken, and only rows that have
-    all of these are ranked: a mean over different tables would compare nothing.
+    Ranks are taken on the columns and seeds that at least half of the rows have. Only rows that
+    have all of these are ranked, so that all mean ranks are over the same tables.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    list of Rank
+        Best first; rows without a rank last.
 
     Examples
     --------
@@ -227,14 +276,36 @@ def ranks(grid: Grid) -> list[Rank]:
 
 
 def shared_units(grid: Grid) -> list[tuple[Column, int]]:
-    """Columns and seeds that at least half of the rows have records of."""
+    """Return the columns and seeds that at least half of the rows have records of.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    list of (Column, int)
+        Column and seed.
+    """
     known = [_losses(grid, row) for row in grid.rows]
     units = dict.fromkeys(unit for losses in known for unit in losses)
     return [unit for unit in units if 2 * sum(unit in losses for losses in known) >= len(known)]
 
 
 def ranked_columns(grid: Grid) -> str:
-    """How many columns ranks are over, in words: "12", or "8 of 12"."""
+    """Return the number of columns that ranks are taken on, as "12" or "8 of 12".
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    str
+        The text.
+    """
     n, of = len({column for column, _ in shared_units(grid)}), len(grid.columns)
     return str(of) if n == of else f"{n} of {of}"
 
@@ -249,14 +320,27 @@ def _losses(grid: Grid, row: Row) -> dict[tuple[Column, int], float]:
 
 
 def _place(loss: float, all_losses: Sequence[float]) -> float:
-    """The rank of a loss, the mean rank of equal ones."""
+    """The rank of a loss; ties share their mean rank."""
     below = sum(other < loss for other in all_losses)
     equal = sum(other == loss for other in all_losses)
     return below + (equal + 1) / 2
 
 
 def rank_table(grid: Grid, title: str) -> ResultTable:
-    """Make a table of the ranks of all rows."""
+    """Make a table of the ranks of all rows.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+    title : str
+        The title.
+
+    Returns
+    -------
+    ResultTable
+        The table.
+    """
     names, found = grid.row_names(), ranks(grid)
     n_columns = len(grid.columns)
     body, facts = [], []
@@ -273,9 +357,9 @@ def rank_table(grid: Grid, title: str) -> ResultTable:
         )
         facts.append({"method": rank.row.method, **_without_row(rank)})
     notes = [
-        f"{grid.metric.title}, over {ranked_columns(grid)} columns. The rank is taken within each "
-        "column and seed that at least half of the rows have, 1 being the best, and averaged; a "
-        "failure is the last rank. A row that lacks one of these is not ranked."
+        f"{grid.metric.title}, over {ranked_columns(grid)} columns. Ranks are taken within each "
+        "column and seed that at least half of the rows have (1 is best) and averaged; a failed "
+        "cell has the last rank. A row that lacks one of these is not ranked."
     ]
     head = ["method", "mean rank", "best seeds", f"best of {n_columns} means"]
     if not n_units:
@@ -293,7 +377,22 @@ def _without_row(rank: Rank) -> dict[str, Any]:
 
 
 def beside_paper(grid: Grid, paper: Mapping[PaperKey, Figure], title: str) -> ResultTable:
-    """Make a table of our mean, the paper's, and the ratio of the two."""
+    """Make a table of our means, the paper's, and their ratios.
+
+    Parameters
+    ----------
+    grid : Grid
+        Our results.
+    paper : dict
+        As `psmvae_paper.paper.paper` returns it.
+    title : str
+        The title.
+
+    Returns
+    -------
+    ResultTable
+        The table.
+    """
 
     def theirs(row: Row, column: Column) -> float | None:
         figure = paper_figure(paper, row, column)
@@ -304,7 +403,22 @@ def beside_paper(grid: Grid, paper: Mapping[PaperKey, Figure], title: str) -> Re
 
 
 def beside_other(grid: Grid, other: Grid, title: str, name: str) -> ResultTable:
-    """Make a table of our mean, that of other records, and the ratio of the two."""
+    """Make a table of our means, those of other records, and their ratios.
+
+    Parameters
+    ----------
+    grid, other : Grid
+        Our results and the others.
+    title : str
+        The title.
+    name : str
+        The name of the other results in the note.
+
+    Returns
+    -------
+    ResultTable
+        The table.
+    """
     others = {at: other.at(*at).mean for at in grid.entries}
     return _beside(grid, others, title, name)
 
@@ -349,17 +463,31 @@ def _mean_text(entry: Entry, digits: int) -> str:
 
 
 def verdicts(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[Verdict]:
-    """Say of each complete mean whether it agrees with the paper's.
+    """Compare each complete mean with the paper's.
 
-    An error agrees within 3 % for mean, MICE and MissForest, within 5 % for PSMVAE(b), and
-    within 10 % for the others; a share, such as an accuracy, within 5 points.
+    An error agrees within 3 % for mean, MICE and MissForest, within 5 % for PSMVAE(b), and within
+    10 % for the others; an accuracy within 5 percentage points.
+
+    Parameters
+    ----------
+    grid : Grid
+        Our results.
+    paper : dict
+        As `psmvae_paper.paper.paper` returns it.
+
+    Returns
+    -------
+    list of Verdict
+        One for each mean that can be compared.
     """
     found = []
     for (row, column), entry in grid.entries.items():
         figure = paper_figure(paper, row, column)
         if figure is not None and entry.complete and entry.mean is not None:
-            said = _verdict(row.method, entry.mean, figure.mean, share=grid.metric.best == "high")
-            found.append(Verdict(row, column, entry.mean, figure.mean, said))
+            verdict = _verdict(
+                row.method, entry.mean, figure.mean, share=grid.metric.best == "high"
+            )
+            found.append(Verdict(row, column, entry.mean, figure.mean, verdict))
     return found
 
 
@@ -372,7 +500,22 @@ def _verdict(method: str, ours: float, theirs: float, *, share: bool) -> str:
 
 
 def order_agreement(grid: Grid, paper: Mapping[PaperKey, Figure], column: Column) -> float | None:
-    """Spearman's correlation of our means and the paper's over the rows; None below three rows."""
+    """Return Spearman's correlation of our means and the paper's over the rows.
+
+    Parameters
+    ----------
+    grid : Grid
+        Our results.
+    paper : dict
+        As `psmvae_paper.paper.paper` returns it.
+    column : Column
+        The column.
+
+    Returns
+    -------
+    float or None
+        None for fewer than three rows, or if all means are equal.
+    """
     both = [
         (entry.mean, figure.mean)
         for row in grid.rows
@@ -386,5 +529,5 @@ def order_agreement(grid: Grid, paper: Mapping[PaperKey, Figure], column: Column
     try:
         return statistics.correlation(x, y)
     except statistics.StatisticsError:
-        # all equal: no order to agree with
+        # all means are equal
         return None

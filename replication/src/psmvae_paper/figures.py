@@ -1,7 +1,8 @@
-"""The paper's figures, drawn from records: lines over an axis, and pictures filled in."""
+"""The paper's figures, drawn from records: errors over an axis, and imputed images."""
 
 from __future__ import annotations
 
+import os
 import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,6 @@ from psmvae_paper.methods import label_of
 from psmvae_paper.tables import cells_to_show
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from psmvae_paper.experiment import Experiment
     from psmvae_paper.grid import Record
 
-__all__ = ["draw", "has_figure"]
+__all__ = ["draw", "has_figure", "same_pixels"]
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; the yellow is left out, as
-# it is too light for a line on white.
+# The colour-blind safe palette of Okabe and Ito, without its yellow, which is too light for a line
+# on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-# Beside the colour, so that a print in grey is readable too.
+# Markers, so that a print in grey is readable.
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
-# A line that lies on another lets it be seen.
+# Dashed lines, so that overlapping lines can be distinguished.
 _STYLES = ("-", "--", "-.")
 _MISSING_PIXEL = (0.84, 0.15, 0.16)
 
@@ -42,12 +42,12 @@ _AXES = {
 }
 _ERROR = "RMSE (in ranges of the columns)"
 _DPI = 130
-# Pixels of white around each picture.
+# White pixels around each image.
 _GAP = 1
 
 
 class _Line(NamedTuple):
-    """A line: the mean, and the lowest and highest of the seeds, at each place."""
+    """A line: mean, minimum and maximum over the seeds at each x."""
 
     x: list[float]
     mean: list[float]
@@ -56,7 +56,17 @@ class _Line(NamedTuple):
 
 
 def has_figure(experiment: Experiment) -> bool:
-    """Whether an experiment is one that `draw` draws.
+    """Whether an experiment has a figure.
+
+    Parameters
+    ----------
+    experiment : Experiment
+        The experiment.
+
+    Returns
+    -------
+    bool
+        True if it has an axis or images.
 
     Examples
     --------
@@ -70,26 +80,26 @@ def has_figure(experiment: Experiment) -> bool:
 def draw(
     experiment: Experiment, records: Sequence[Record], path: str | os.PathLike[str]
 ) -> list[str]:
-    """Draw the figure of an experiment into a PNG file, whole or not at all.
+    """Draw the figure of an experiment into a PNG file, written atomically.
 
     Parameters
     ----------
     experiment : Experiment
-        One with an axis, or with pictures.
+        An experiment with an axis or with images.
     records : sequence of dict
-        All records there are.
+        All records.
     path : path
         A name that ends in ``.png``.
 
     Returns
     -------
     list of str
-        What is lacking in it: a sentence a method that failed or has no records.
+        A sentence for each method with cells that failed or have no record.
 
     Raises
     ------
     ValueError
-        If the experiment has no figure, there are no records of it, or the path is no PNG file.
+        If the experiment has no figure or no records, or the path is not a PNG file.
     """
     if not has_figure(experiment):
         message = f"experiment must be one with a figure, got {experiment.name!r}, which has tables"
@@ -104,31 +114,57 @@ def draw(
     if not good:
         message = f"records must hold some of {experiment.name} that did not fail; they hold none"
         raise ValueError(message)
-    figure = _pictures(good) if experiment.measure == "inpaint" else _lines(experiment, good)
-    # what is not set here would be a date
+    figure = _image_figure(good) if experiment.measure == "inpaint" else _lines(experiment, good)
+    # without metadata the file depends on the records only
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
-    return _lacking(cells, there, good)
+    return _missing_cells(cells, there, good)
 
 
-def _lacking(
+def same_pixels(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two PNG files show the same image.
+
+    The same figure can differ in its bytes between versions of the PNG encoder.
+
+    Parameters
+    ----------
+    one, other : path
+        The files.
+
+    Returns
+    -------
+    bool
+        False also if one cannot be read.
+    """
+    import numpy as np
+    from matplotlib.image import imread
+
+    try:
+        return bool(np.array_equal(imread(os.fspath(one)), imread(os.fspath(other))))
+    except (OSError, ValueError, SyntaxError):
+        # PIL raises SyntaxError for a broken PNG file
+        return False
+
+
+def _missing_cells(
     cells: Iterable[Cell], there: Mapping[Cell, Record], good: Mapping[Cell, Record]
 ) -> list[str]:
-    asked_for: dict[str, list[Cell]] = {}
+    """A sentence for each method with cells that failed or have no record."""
+    by_method: dict[str, list[Cell]] = {}
     for cell in cells:
-        asked_for.setdefault(cell.method, []).append(cell)
-    told = []
-    for method, own in asked_for.items():
+        by_method.setdefault(cell.method, []).append(cell)
+    sentences = []
+    for method, own in by_method.items():
         failed = sum(cell in there and cell not in good for cell in own)
         missing = sum(cell not in there for cell in own)
         parts = [f"{n} {what}" for n, what in ((failed, "failed"), (missing, "not run")) if n]
         if parts:
-            told.append(f"{label_of(method)}: {' and '.join(parts)} of {len(own)} cells.")
-    return told
+            sentences.append(f"{label_of(method)}: {' and '.join(parts)} of {len(own)} cells.")
+    return sentences
 
 
 def _new_figure(width: float, height: float) -> Figure:
-    # No pyplot: its global state and its choice of a window system are not ours to touch.
+    # not pyplot, which has global state and may open windows
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -145,7 +181,7 @@ def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
     panels = _panels(good, axis)
     found_names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     own = list(dict.fromkeys(label_of(c.method, c.settings) for c in experiment.cells()))
-    # a method has its colour also where another has no records yet
+    # the colour of a method does not depend on which other methods have records
     known = own if set(own) & set(found_names) else []
     names = list(dict.fromkeys([*known, *found_names]))
     n_columns = min(len(panels), 2)
@@ -168,15 +204,15 @@ def _lines(experiment: Experiment, good: Mapping[Cell, Record]) -> Figure:
         ncols=min(3, len(order)),
         frameon=False,
     )
-    told = list(dict.fromkeys(cell.dataset for cell in good))
+    subjects = list(dict.fromkeys(cell.dataset for cell in good))
     if len(own) == 1:
-        told += own
-    figure.suptitle(f"{experiment.title} ({', '.join(told)})", fontsize=12)
+        subjects += own
+    figure.suptitle(f"{experiment.title} ({', '.join(subjects)})", fontsize=12)
     return figure
 
 
 def _panels(good: Mapping[Cell, Record], axis: str) -> dict[str, dict[str, _Line]]:
-    """The lines of each panel: one a mechanism and rate, with a line a data set and method."""
+    """The lines of each panel: a panel for each mechanism and rate, a line for each method."""
     points: dict[str, dict[str, dict[float, list[float]]]] = {}
     names, methods = dataset_names(c.dataset for c in good), {c.method for c in good}
     for cell, record in good.items():
@@ -189,15 +225,15 @@ def _panels(good: Mapping[Cell, Record], axis: str) -> dict[str, dict[str, _Line
         for x, y in _points(cell, record, axis):
             line.setdefault(x, []).append(y)
     if axis != "steps":
-        points = {panel: _whole(lines) for panel, lines in points.items()}
+        points = {panel: _complete(lines) for panel, lines in points.items()}
     return {
         panel: {name: _line(found) for name, found in lines.items() if found}
         for panel, lines in points.items()
     }
 
 
-def _whole(lines: dict[str, dict[float, list[float]]]) -> dict[str, dict[float, list[float]]]:
-    """Without points of fewer seeds than others have: their means would be of other tables."""
+def _complete(lines: dict[str, dict[float, list[float]]]) -> dict[str, dict[float, list[float]]]:
+    """Drop points with fewer seeds than others: their means would be over other tables."""
     most = max((len(found) for line in lines.values() for found in line.values()), default=0)
     return {
         name: {x: found for x, found in line.items() if len(found) == most}
@@ -230,7 +266,7 @@ def _panel(
     for name, line in lines.items():
         number = names.index(name)
         colour, mark = _COLOURS[number % len(_COLOURS)], _MARKS[number % len(_MARKS)]
-        # a mark a place, but few on a long curve
+        # about eight markers on a long curve
         every = max(1, len(line.x) // 8)
         style = _STYLES[number % len(_STYLES)]
         axes.plot(
@@ -240,14 +276,14 @@ def _panel(
     axes.set(title=title, xlabel=_AXES[axis], ylabel=_ERROR)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    # an error far above the others would press them into one line
+    # one very large error would compress all other lines
     ends = [max(line.mean) for line in lines.values()]
     if len(ends) > 1 and max(ends) > 10 * statistics.median(ends):
         axes.set_yscale("log")
 
 
-def _pictures(good: Mapping[Cell, Record]) -> Figure:
-    """Missing pixels red above, filled in below; a strip of pictures a method and rate."""
+def _image_figure(good: Mapping[Cell, Record]) -> Figure:
+    """A strip of images for each method and rate: missing pixels red above, imputed below."""
     first = min(cell.seed for cell in good)
     shown = {cell: record["metrics"] for cell, record in good.items() if cell.seed == first}
     methods = list(dict.fromkeys(cell.method for cell in shown))
@@ -265,7 +301,7 @@ def _pictures(good: Mapping[Cell, Record]) -> Figure:
 
 
 def _strip(metrics: Mapping[str, Any]) -> Any:
-    """Images side by side, as they were seen above and as they were filled in below."""
+    """Images side by side: observed pixels above, imputed images below."""
     import numpy as np
 
     truth, filled = (_images(metrics[name]) for name in ("truth", "filled"))
@@ -273,18 +309,18 @@ def _strip(metrics: Mapping[str, Any]) -> Any:
     top = max(float(truth.max()), 1.0)
 
     def grey(images: Any) -> Any:
-        # as ink on paper, and what is out of range as the nearest that is in it
+        # dark on white, clipped to the range
         return np.repeat(1 - np.clip(images / top, 0, 1)[..., None], 3, axis=-1)
 
     seen = np.where(observed[..., None], grey(truth), _MISSING_PIXEL)
-    # a white frame keeps the images apart
+    # a white frame separates the images
     frame = ((0, 0), (_GAP, _GAP), (_GAP, _GAP), (0, 0))
     rows = [np.pad(images, frame, constant_values=1.0) for images in (seen, grey(filled))]
     return np.concatenate([np.concatenate(list(row), axis=1) for row in rows], axis=0)
 
 
 def _images(nested: Any) -> Any:
-    """Images as ``(image, row, column)``; flat ones are square."""
+    """Images as ``(image, row, column)``; flat images are taken to be square."""
     import numpy as np
 
     images = np.asarray(nested, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Records sorted into rows (methods) and columns (what they are compared on).
+"""Records in a grid of rows (methods) and columns (data set, mechanism, rate and size).
 
 Records are the dictionaries of :mod:`psmvae_paper.records`; nothing here trains or loads data.
 """
@@ -40,9 +40,9 @@ __all__ = [
 
 
 class Metric(NamedTuple):
-    """A measured quantity: its name in the records, in words, and which value is the best.
+    """A metric: its name in the records, its title in tables, the best value and the digits.
 
-    ``best`` is ``"low"``, ``"high"``, the value to be close to, or None where none is better.
+    ``best`` is ``"low"``, ``"high"``, a target value, or None if no value is better.
     """
 
     name: str
@@ -51,7 +51,17 @@ class Metric(NamedTuple):
     digits: int = 4
 
     def loss(self, value: float) -> float:
-        """How far from the best, so that less is better; 0 for all where none is.
+        """Return a loss, lower is better: 0 if `best` is None.
+
+        Parameters
+        ----------
+        value : float
+            The value of the metric.
+
+        Returns
+        -------
+        float
+            The loss.
 
         Examples
         --------
@@ -72,24 +82,24 @@ METRICS = {
         Metric("rmse_printed", "RMSE of the missing cells as the paper scored it"),
         Metric("accuracy", "accuracy", "high"),
         Metric("set_accuracy", "pattern-set accuracy", "high"),
-        Metric("set_majority", "pattern-set accuracy, each learned set by its majority", "high"),
+        Metric("set_majority", "pattern-set accuracy by majority", "high"),
         Metric("adjusted_rand", "adjusted Rand index of the pattern sets", "high"),
         Metric("crps", "CRPS of the draws, in ranges of their columns"),
         Metric("coverage", "share of true values in the 90 % interval of the draws", 0.9),
         Metric("width", "width of the 90 % interval, in ranges of the columns", None),
-        Metric("bias", "size of the bias of the columns' means, in their ranges"),
+        Metric("bias", "absolute bias of the columns' means, in their ranges"),
         Metric("fit", "seconds to fit", "low", 1),
         Metric("impute", "seconds to impute", "low", 1),
     )
 }
 
-# Mechanisms that a table names in another way than a user types.
+# Names of mechanisms in tables.
 _NAMES = {"mcar": "MCAR", "mar": "MAR", "mnar-mcar": "MNAR+MCAR"}
 _OF_MEASURE = {"sets": "set_accuracy", "multiple": "accuracy"}
 
 
 class Column(NamedTuple):
-    """What the methods are compared on."""
+    """A column of a grid: the incomplete tables that methods are compared on."""
 
     dataset: str
     mechanism: str
@@ -98,7 +108,12 @@ class Column(NamedTuple):
     n_columns: int | None = None
 
     def texts(self) -> tuple[str, ...]:
-        """Each part in words, empty where there is nothing to say.
+        """Return each part as text; empty for a size that is the whole table.
+
+        Returns
+        -------
+        tuple of str
+            Data set, mechanism, rate, rows and columns.
 
         Examples
         --------
@@ -106,7 +121,7 @@ class Column(NamedTuple):
         ('wine', 'MNAR+MCAR', '20 %', '', '')
         """
         return (
-            # of a file its name without the folder
+            # of a path the file name only
             Path(self.dataset).name,
             _NAMES.get(self.mechanism, self.mechanism.replace("-", " ", 1).replace("mnar", "MNAR")),
             f"{100 * self.rate:g} %",
@@ -116,7 +131,7 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What is compared: a method with its settings."""
+    """A row of a grid: a method with its settings."""
 
     method: str
     settings: tuple[tuple[str, Any], ...] = ()
@@ -125,16 +140,16 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What the seeds of one row and column gave.
+    """The results of all seeds of one row and column.
 
     Parameters
     ----------
     values : dict of int to float
-        The value of each seed that has one.
+        The value of each seed.
     errors : dict of int to str
-        What went wrong for each seed that failed.
+        The error of each seed that failed.
     n_seeds : int
-        How many seeds were asked for.
+        The number of seeds of the experiment.
 
     Examples
     --------
@@ -149,21 +164,34 @@ class Entry:
 
     @property
     def mean(self) -> float | None:
-        """The mean over the seeds there are."""
+        """The mean over the seeds that have a value."""
         return statistics.fmean(self.values.values()) if self.values else None
 
     @property
     def std(self) -> float | None:
-        """Their standard deviation (n - 1 below the fraction); None for one seed."""
+        """The sample standard deviation; None for one seed."""
         return statistics.stdev(self.values.values()) if len(self.values) > 1 else None
 
     @property
     def complete(self) -> bool:
-        """Whether every seed has its value."""
+        """Whether every seed has a value."""
         return 0 < self.n_seeds <= len(self.values)
 
     def text(self, metric: Metric, *, paper: Figure | None = None) -> str:
-        """The entry in a table: ``.0738 ± .0023 (.0738)`` with the paper's figure."""
+        """Return the text of the entry, such as ``.0738 ± .0023 (.0738)`` with the paper's figure.
+
+        Parameters
+        ----------
+        metric : Metric
+            The number of digits.
+        paper : Figure, optional
+            The printed figure.
+
+        Returns
+        -------
+        str
+            The text.
+        """
         beside = "" if paper is None else f" ({decimals(paper.mean)})"
         if self.mean is None:
             return ("failed" if self.errors else MISSING) + beside
@@ -178,14 +206,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Grid:
-    """A metric of every row on every column.
+    """The values of a metric for rows and columns.
 
     Parameters
     ----------
     metric : Metric
-        The quantity.
+        The metric.
     entries : dict of (Row, Column) to Entry
-        What was found; a pair that no cell asks for is not in it.
+        The results of each pair that has cells.
     """
 
     metric: Metric
@@ -203,25 +231,60 @@ class Grid:
 
     @property
     def n_seeds(self) -> int:
-        """The most seeds that were asked for."""
+        """The largest number of seeds of an entry."""
         return max((entry.n_seeds for entry in self.entries.values()), default=0)
 
     @property
     def empty(self) -> bool:
-        """Whether there is neither a value nor a failure to show."""
+        """Whether there is neither a value nor a failure."""
         return not any(entry.values or entry.errors for entry in self.entries.values())
 
     def at(self, row: Row, column: Column) -> Entry:
-        """The entry, an empty one if no cell asks for it."""
+        """Return an entry, empty if the pair has no cells.
+
+        Parameters
+        ----------
+        row : Row
+            The row.
+        column : Column
+            The column.
+
+        Returns
+        -------
+        Entry
+            The results.
+        """
         return self.entries.get((row, column), Entry())
 
     def only(self, columns: Iterable[Column]) -> Grid:
-        """The same with these columns alone."""
+        """Return the grid with only these columns.
+
+        Parameters
+        ----------
+        columns : iterable of Column
+            The columns.
+
+        Returns
+        -------
+        Grid
+            The smaller grid.
+        """
         kept = set(columns)
         return Grid(self.metric, {at: e for at, e in self.entries.items() if at[1] in kept})
 
     def best(self, column: Column) -> list[Row]:
-        """The rows with the best mean of those that have all seeds; none if none is better."""
+        """Return the rows with the best mean, among rows with all seeds.
+
+        Parameters
+        ----------
+        column : Column
+            The column.
+
+        Returns
+        -------
+        list of Row
+            Several if they are equal; none if no value of the metric is better.
+        """
         if self.metric.best is None:
             return []
         losses = {
@@ -233,10 +296,10 @@ class Grid:
         return [row for row, loss in losses.items() if loss == least]
 
     def row_names(self) -> dict[Row, str]:
-        """Each row in words: its label and those settings that differ between rows."""
+        """The name of each row: its label and the settings that differ between rows."""
         rows = self.rows
         shared = set.intersection(*(set(row.settings) for row in rows)) if rows else set()
-        # a classical method has no epochs
+        # classical methods have no epochs
         same_epochs = len({row.epochs for row in rows} - {None}) < 2
         names = {}
         for row in rows:
@@ -252,7 +315,7 @@ class Grid:
         return names
 
     def column_names(self) -> dict[Column, str]:
-        """Each column in words: the parts that differ between columns."""
+        """The name of each column: the parts that differ between columns."""
         texts = self._texts()
         varying = [len(set(part)) > 1 for part in zip(*texts.values(), strict=True)]
         return {
@@ -264,10 +327,10 @@ class Grid:
         }
 
     def shared(self) -> str:
-        """What the names of the columns leave out because all share it."""
+        """The parts that all columns share, which their names omit."""
         columns = list(self._texts().values())
         parts = [set(part) for part in zip(*columns, strict=True)]
-        # a single column is named by its data set
+        # the name of a single column is its data set
         start = 1 if len(columns) == 1 else 0
         texts = [next(iter(part)) if len(part) == 1 else "" for part in parts]
         if texts and texts[2]:
@@ -275,14 +338,24 @@ class Grid:
         return ", ".join(text for text in texts[start:] if text)
 
     def _texts(self) -> dict[Column, tuple[str, ...]]:
-        """The parts of each column in words, such that no two columns have the same."""
+        """The parts of each column as text, distinct between columns."""
         columns = self.columns
         names = dataset_names(column.dataset for column in columns)
         return {column: (names[column.dataset], *column.texts()[1:]) for column in columns}
 
 
 def dataset_names(datasets: Iterable[str]) -> dict[str, str]:
-    """Each data set in words: of a file its name, with the folder only where two have the same.
+    """Return a name for each data set: of a path the file name, unless two files share it.
+
+    Parameters
+    ----------
+    datasets : iterable of str
+        Names and paths.
+
+    Returns
+    -------
+    dict of str to str
+        Name by data set.
 
     Examples
     --------
@@ -298,12 +371,33 @@ def dataset_names(datasets: Iterable[str]) -> dict[str, str]:
 
 @cache
 def key_of(cell: Cell) -> str:
-    """The key of a cell; it takes a hash, and a page asks for each many times."""
+    """Return the key of a cell, cached: a page needs each hash many times.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+
+    Returns
+    -------
+    str
+        The key.
+    """
     return cell.key
 
 
 def default_metric(measure: str, masks: str = "own") -> str:
-    """The metric that a measure is about; on the paper's masks an error is scored as there.
+    """Return the main metric of a measure; on the paper's masks the RMSE is the paper's score.
+
+    Parameters
+    ----------
+    measure, masks : str
+        As for `Cell`.
+
+    Returns
+    -------
+    str
+        The name of the metric.
 
     Examples
     --------
@@ -314,7 +408,17 @@ def default_metric(measure: str, masks: str = "own") -> str:
 
 
 def metrics_in(records: Iterable[Record]) -> list[str]:
-    """The metrics that some of the records hold a figure of, pictures aside.
+    """Return the names of the numeric metrics in some records.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        The records.
+
+    Returns
+    -------
+    list of str
+        The names, without images.
 
     Examples
     --------
@@ -334,16 +438,21 @@ def metrics_in(records: Iterable[Record]) -> list[str]:
 def pivot(
     records: Iterable[Record], cells: Sequence[Cell], metric: str | Metric | None = None
 ) -> Grid:
-    """Sort the records of some cells into rows and columns.
+    """Arrange the records of some cells in a grid.
 
     Parameters
     ----------
     records : iterable of dict
-        Records; those of other cells are left aside, and the last of a cell counts.
+        Records; records of other cells are ignored, and the last record of a cell is used.
     cells : sequence of Cell
-        What was asked for, such as ``EXPERIMENTS["rmse20"].cells()``.
+        The cells, such as ``EXPERIMENTS["rmse20"].cells()``.
     metric : str or Metric, optional
-        What to show; by default what the measure of the cells is about.
+        The metric; by default the main one of the cells' measure.
+
+    Returns
+    -------
+    Grid
+        The results of each row and column.
 
     Examples
     --------
@@ -375,7 +484,19 @@ def pivot(
 
 
 def value_of(record: Record, metric: str) -> float | None:
-    """The figure of a record; of a curve its end, and None where there is none.
+    """Return the value of a metric in a record; of a curve its last value.
+
+    Parameters
+    ----------
+    record : dict
+        The record.
+    metric : str
+        The name of a metric, "fit" or "impute".
+
+    Returns
+    -------
+    float or None
+        None if there is no finite value.
 
     Examples
     --------

@@ -1,15 +1,16 @@
-"""The page of results, written from records: every table and figure beside the paper's."""
+"""Write the results page from records: all tables and figures beside the paper's."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from psmvae.table.paths import atomic_path
 from psmvae_paper import summary
 from psmvae_paper.catalogue import EXPERIMENTS
 from psmvae_paper.compare import rank_table, shared_units, verdicts
-from psmvae_paper.figures import draw, has_figure
+from psmvae_paper.figures import draw, has_figure, same_pixels
 from psmvae_paper.grid import METRICS, Grid, key_of, pivot
 from psmvae_paper.methods import label_of
 from psmvae_paper.paper import paper
@@ -21,84 +22,89 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from psmvae_paper.experiment import Experiment
     from psmvae_paper.grid import Record
 
-__all__ = ["write_page"]
+__all__ = ["is_generated", "pictures", "write_page"]
 
-# The two tables of the paper that make up the twelve cells.
+# The two main tables of the paper, with twelve columns.
 TABLES = ("rmse20", "rmse80")
-# The same again on the paper's masks, with its score.
+# The same on the paper's masks, with its score.
 PRINTED = ("printed20", "printed80")
 SETS = "pattern-sets"
 PRINTED_SETS = "printed-sets"
 OTHERS = (SETS, PRINTED_SETS, "multiple")
 FOLDER = "results"
 
-_INTRODUCTION = """\
+# In the introduction of every page that this module writes.
+_GENERATED = "This page is written by `psmvae-paper page`"
+
+_INTRODUCTION = f"""\
 # Results
 
-The paper's experiments, run with this package. This page is written by `psmvae benchmark page`
-from the records of the runs: all its tables and figures are computed. What may explain a
-difference, and how the paper was read, was written by hand. [benchmark.md](benchmark.md) says how
-to run them again, and what was tried where figures differ.
+The paper's experiments, run with psmvae. {_GENERATED} from the
+records of the runs: all tables, figures and counts are computed. The remarks on differences from
+the paper and on how it was interpreted are written text. [running.md](running.md) describes how to
+run the experiments, and what was tried where results differ.
 
-By the paper's protocol: five seeds; per seed a mask and a split 8:1:1; a method is fitted on the
-80 % and scored on the missing cells of that same 80 %; an error is divided by the range of its
-column. Under MCAR every cell goes missing with the rate. Under MNAR one drawn column does, above
-its median, with the rate: which column that is makes most of the spread over seeds, so methods
-are compared within a seed, and ± says little about which is better. The best mean of a column is
-in bold; – is a cell that has not been run."""
+The protocol is the paper's: five seeds; per seed a mask and a split 8:1:1; a method is fitted on
+the 80 % and scored on the missing cells of the same 80 %; errors are divided by the range of the
+column. Under MCAR every cell is missing with the given rate. Under MNAR the cells above the median
+of one random column are missing with this rate. Most of the standard deviation over seeds comes
+from which column is drawn, so methods are compared within a seed. The best mean of a column is in
+bold; – is a cell that has not been run."""
 
 _RANGES = (
-    "A mean agrees if it is within 3 % of the paper's for mean, MICE and MissForest, within 5 % "
-    "for PSMVAE(b), and within 10 % for the others; an accuracy if it is within 5 points."
+    "An error agrees with the paper's within 3 % for mean, MICE and MissForest, within 5 % for "
+    "PSMVAE(b), and within 10 % for the others; an accuracy within 5 percentage points."
 )
 
 _SCORES = (
-    "The published program draws masks and splits from seeds alone, so the paper's can be drawn "
-    "again. It scores against the complete table standardised by its own mean and deviation and "
-    "restored by those of its observed cells. Under MCAR the two hardly differ; under MNAR this "
-    "takes the bias that the holes cause out of the truth, and what is left is not the error of "
-    "the imputations. The first table has that score, to be compared with what was printed; the "
-    "second has the error of the same imputations against the truth. All other tables of this page "
-    "are of masks of our own, and scored against the truth."
+    "The published program draws masks and splits from seeds alone, so the paper's masks can be "
+    "reproduced. Its score compares imputations with a shifted truth: the complete table, "
+    "standardised by the mean and deviation of all its cells and rescaled by those of the observed "
+    "cells. Under MCAR this hardly differs from the truth; under MNAR it removes the bias that the "
+    "missing cells cause, so the score is not the error of the imputations. The first table has "
+    "this score, to be compared with the printed one; the second has the error of the same "
+    "imputations. All other tables of this page use our own masks and the error."
 )
 
 _RULES = (
-    "By majority: each learned set stands for what most of its rows are, as in a function of the "
-    "published program; at least the share of the larger true set. And the adjusted Rand index: 1 "
-    "for the true sets, 0 on average for sets that have nothing to do with them."
+    "By majority: each learned set is matched with the majority of its rows, as in a function of "
+    "the published program; this accuracy is at least the share of the larger true set. And the "
+    "adjusted Rand index: 1 for the true sets, 0 on average for random sets."
 )
 
 _DRAWS = (
-    "For methods whose multiple imputations tell how sure they are: CRPS (less is better; like the "
-    "absolute error, but of a distribution), and the share of true values inside the 90 % interval "
-    "of the draws (.90 is right) with its width."
+    "For methods with multiple imputations: the CRPS (lower is better; it generalises the absolute "
+    "error to distributions), and the coverage of the 90 % interval of the draws (.90 is best) "
+    "with its width."
 )
 
 
 def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[Path]:
-    """Write the page of results and, in a folder ``results`` beside it, its figures.
+    """Write the results page and, in a folder ``results`` beside it, its figures.
 
-    What has no record yet is shown as missing, so that a page can be made of a run in progress.
+    Cells without a record are shown as missing, so a page can be made of a run in progress. A
+    figure is not written again if the file that is there shows the same pixels.
 
     Parameters
     ----------
     records : sequence of dict
-        As `psmvae_paper.load_records` gives them.
+        As `psmvae_paper.load_records` returns them.
     path : path
-        A name that ends in ``.md``, in a folder that exists.
+        A path that ends in ``.md``, in an existing folder.
 
     Returns
     -------
     list of Path
-        The files that were written.
+        The page and its figures.
 
     Raises
     ------
     ValueError
-        If the path is no Markdown file, its folder is not there, or no record belongs to an
-        experiment in its full size.
+        If the path is not a Markdown file, its folder does not exist, or no record belongs to an
+        experiment in full size.
     """
     target = Path(path)
     if target.suffix.lower() != ".md":
@@ -116,8 +122,8 @@ def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[
     figures, written = _figures(shown, target.parent / FOLDER)
     sections = [
         _INTRODUCTION,
-        _listed("How it was made", summary.made_with(shown, len(records) - len(shown))),
-        _listed("In short", _in_short(grids, twelve)),
+        _listed("How the results were made", summary.made_with(shown, len(records) - len(shown))),
+        _listed("Summary", _summary_lines(grids, twelve)),
         *(_table_section(name, grids[name], shown) for name in TABLES),
         *(_printed_section(name, grids[name], shown) for name in PRINTED),
         _ranks(twelve),
@@ -144,7 +150,17 @@ def write_page(records: Sequence[Record], path: str | os.PathLike[str]) -> list[
 
 
 def pictures(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the pictures that may be written with a page.
+    """Return the paths of the figures of a page.
+
+    Parameters
+    ----------
+    path : path
+        The page.
+
+    Returns
+    -------
+    list of Path
+        One for each experiment with a figure.
 
     Examples
     --------
@@ -155,8 +171,25 @@ def pictures(path: str | os.PathLike[str]) -> list[Path]:
     return [folder / f"{name}.png" for name, one in EXPERIMENTS.items() if has_figure(one)]
 
 
+def is_generated(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a page that `write_page` wrote, which may be replaced.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    bool
+        False also if it does not exist.
+    """
+    page = Path(path)
+    return page.is_file() and _GENERATED in page.read_text(encoding="utf-8", errors="replace")
+
+
 def _shown(records: Sequence[Record]) -> list[Record]:
-    """The records of experiments in full size, also by methods that a user added."""
+    """The records of experiments in full size, including methods that a user added."""
     keys = {key_of(cell) for one in EXPERIMENTS.values() for cell in cells_to_show(one, records)}
     return [record for record in records if record["key"] in keys]
 
@@ -166,7 +199,7 @@ def _grid(name: str, records: Sequence[Record], metric: str | None = None) -> Gr
 
 
 def _older(name: str, records: Sequence[Record]) -> list[str]:
-    """Which of an experiment's records are from before a change; a line of a figure may mix."""
+    """A note if records of an experiment are from before a change."""
     own = {key_of(cell) for cell in cells_to_show(EXPERIMENTS[name], records)}
     return summary.older([record for record in records if record["key"] in own])
 
@@ -184,56 +217,56 @@ def _listed(heading: str, lines: Sequence[str]) -> str:
     return f"## {heading}\n\n" + "\n".join(f"- {line}" for line in lines)
 
 
-def _in_short(grids: dict[str, Grid], twelve: Grid) -> list[str]:
-    told = []
+def _summary_lines(grids: dict[str, Grid], twelve: Grid) -> list[str]:
+    lines = []
     for name in (*TABLES, *PRINTED, *OTHERS):
         title = EXPERIMENTS[name].title
         if grids[name].empty:
-            told.append(f"{title}: no records yet.")
+            lines.append(f"{title}: no records yet.")
         else:
-            told += [f"{title}. {line}" for line in summary.agreement(grids[name], paper(name))]
-    told.append(summary.places(twelve))
-    told += summary.mnar_wins(grids["grid"])
-    return told
+            lines += [f"{title}. {line}" for line in summary.agreement(grids[name], paper(name))]
+    lines.append(summary.rank_summary(twelve))
+    lines += summary.mnar_wins(grids["grid"])
+    return lines
 
 
 def _no_records(name: str) -> str:
-    return f"No records yet: `psmvae benchmark run {name}` makes them."
+    return f"No records yet: `psmvae-paper run {name}` makes them."
 
 
 def _table_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
     if grid.empty:
         return f"{_heading(name)}\n\n{_no_records(name)}"
     table = to_table(grid, "", paper=paper(name)).write("md")
-    told = [*summary.agreement(grid, paper(name)), *_older(name, records)]
-    return "\n\n".join([_heading(name), table, *told])
+    notes = [*summary.agreement(grid, paper(name)), *_older(name, records)]
+    return "\n\n".join([_heading(name), table, *notes])
 
 
 def _printed_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
-    """The paper's score of the methods that were run on its masks, and their error."""
+    """The paper's score and the error of the methods that were run on its masks."""
     blocks = [_heading(name), *([_SCORES] if name == PRINTED[0] else [])]
     if grid.empty:
         return "\n\n".join([*blocks, _no_records(name)])
-    errors = _run(_grid(name, records, "rmse"))
-    blocks.append(to_table(_run(grid), "", paper=paper(name)).write("md"))
+    errors = _nonempty_rows(_grid(name, records, "rmse"))
+    blocks.append(to_table(_nonempty_rows(grid), "", paper=paper(name)).write("md"))
     blocks += [*summary.agreement(grid, paper(name)), to_table(errors, "").write("md")]
     blocks += _older(name, records)
     return "\n\n".join(blocks)
 
 
-def _run(grid: Grid) -> Grid:
-    """A grid without the rows that have nothing to show."""
+def _nonempty_rows(grid: Grid) -> Grid:
+    """A grid without its empty rows."""
     there = {row for (row, _), entry in grid.entries.items() if entry.values or entry.errors}
     return Grid(grid.metric, {at: e for at, e in grid.entries.items() if at[0] in there})
 
 
 def _sets_section(name: str, grid: Grid, records: Sequence[Record]) -> str:
-    """The pattern sets, judged in three ways."""
+    """The pattern sets, by three measures of agreement."""
     own = _table_section(name, grid, records)
     if grid.empty:
         return own
     majority, rand = (_grid(name, records, rule) for rule in ("set_majority", "adjusted_rand"))
-    head = "### The same sets by other rules" + ("" if name == SETS else ", on its masks")
+    head = "### The same sets by other rules" + ("" if name == SETS else ", on the paper's masks")
     by_majority = to_table(majority, "", paper=paper(name)).write("md")
     agree = summary.agreement(majority, paper(name))
     blocks = [own, head, *([_RULES] if name == SETS else []), by_majority, *agree]
@@ -255,11 +288,11 @@ def _paired(grid: Grid) -> str:
 
 
 def _agreement(grids: dict[str, Grid]) -> str:
-    """What is outside the thresholds, a line a mean, with the remark on its method."""
-    blocks = ["## What agrees with the paper and what does not", _RANGES]
+    """The means that do not agree with the paper's, with the remarks on their methods."""
+    blocks = ["## Agreement with the paper", _RANGES]
     head = ["method", "on", "ours", "paper's", "ratio"]
     judged = [
-        (verdict, "on its masks" if EXPERIMENTS[name].masks == "paper" else "")
+        (verdict, "on the paper's masks" if EXPERIMENTS[name].masks == "paper" else "")
         for name in (*TABLES, *PRINTED, *OTHERS)
         for verdict in verdicts(grids[name], paper(name))
         if name not in TABLES or verdict.column.mechanism == "mcar"
@@ -281,15 +314,15 @@ def _agreement(grids: dict[str, Grid]) -> str:
         blocks.append(f"All {len(judged)} means that can be compared agree.")
     else:
         blocks.append(
-            f"{len(judged) - len(off)} of {len(judged)} means agree: the RMSE of MCAR cells, "
-            "the scores on the paper's masks and the accuracies of all cells. These do not:"
+            f"{len(judged) - len(off)} of {len(judged)} means agree, counting the RMSE under MCAR, "
+            "all scores on the paper's masks and all accuracies. These do not:"
         )
         blocks.append(ResultTable("", head, body).write("md"))
     reasons = [f"{label_of(m)}: {WHY[m]}" for m in WHY if any(v.row.method == m for v, _ in off)]
     if reasons:
-        blocks += ["What may explain it:", _bullets(reasons)]
-    blocks += ["How the paper was read where it can be read in two ways:", _bullets(READINGS)]
-    blocks += ["Figures of the paper that look like misprints:", _bullets(MISPRINTS)]
+        blocks += ["Possible causes:", _bullets(reasons)]
+    blocks += ["Choices where the paper's text and program differ:", _bullets(READINGS)]
+    blocks += ["Likely misprints in the paper:", _bullets(MISPRINTS)]
     return "\n\n".join(blocks)
 
 
@@ -298,10 +331,10 @@ def _bullets(lines: Sequence[str]) -> str:
 
 
 def _beyond(grid: Grid) -> str:
-    """The cells of the grid that the paper's tables leave out, and the accuracy of levels."""
+    """The cells of the grid that are not in the paper's tables."""
     printed = {(key.dataset, key.mechanism, key.rate) for key in paper("grid")}
     rest = [column for column in grid.columns if column[:3] not in printed]
-    head = "## Cells the paper does not print\n\nThe other rate of each data set; `grid`."
+    head = "## Cells that are not in the paper\n\nThe other rate of each data set; `grid`."
     part = grid.only(rest)
     if part.empty:
         return f"{head}\n\n{_no_records('grid')}"
@@ -313,7 +346,7 @@ def _beyond(grid: Grid) -> str:
 
 
 def _draws(records: Sequence[Record], twelve: Grid) -> str:
-    head = f"## How sure: intervals from draws\n\n{_DRAWS}"
+    head = f"## Calibration of multiple imputations\n\n{_DRAWS}"
     names = ("crps", "coverage", "width")
     table = _means(records, twelve, names, ("CRPS", "coverage", "width"))
     return f"{head}\n\n{table}"
@@ -321,8 +354,8 @@ def _draws(records: Sequence[Record], twelve: Grid) -> str:
 
 def _times(records: Sequence[Record], twelve: Grid) -> str:
     head = (
-        "## Time\n\nSeconds a table. What was trained together on a GPU is shared out between the "
-        "tables; K = 1 and K = 10,000 are read off one training where they were run together."
+        "## Time\n\nSeconds for each table. The time of a stacked training on a GPU is divided "
+        "between its tables; K = 1 and K = 10,000 share one training where they were run together."
     )
     keys = [key_of(cell) for name in TABLES for cell in cells_to_show(EXPERIMENTS[name], records)]
     table = _means(records, twelve, ("fit", "impute"), ("fit, s", "impute, s"))
@@ -332,7 +365,7 @@ def _times(records: Sequence[Record], twelve: Grid) -> str:
 def _means(
     records: Sequence[Record], twelve: Grid, metrics: Sequence[str], heads: Sequence[str]
 ) -> str:
-    """A table of means over all cells of the twelve, a column a metric."""
+    """A table of means over the twelve columns, one column for each metric."""
     names, units = twelve.row_names(), shared_units(twelve)
     grids = [_together([_grid(name, records, metric) for name in TABLES]) for metric in metrics]
     body = []
@@ -340,23 +373,23 @@ def _means(
         texts = []
         for metric, grid in zip(metrics, grids, strict=True):
             values = [grid.at(row, column).values.get(seed) for column, seed in units]
-            there = [value for value in values if value is not None]
-            whole = there and len(there) == len(units)
-            mean = sum(there) / len(there) if whole else None
+            known = [value for value in values if value is not None]
+            complete = known and len(known) == len(units)
+            mean = sum(known) / len(known) if complete else None
             texts.append(decimals(mean, digits=METRICS[metric].digits))
         if set(texts) != {MISSING}:
             body.append([names[row], *texts])
     if not body:
         return "Too few records yet."
     note = (
-        "Means over the cells and seeds of the twelve that at least half of the methods have; a "
-        "method that lacks one of these is left out."
+        "Means over the cells and seeds of the two tables that at least half of the methods have; "
+        "a method that lacks one of these is omitted."
     )
     return ResultTable("", ["method", *heads], body, notes=[note]).write("md")
 
 
 def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], list[Path]]:
-    """Draw every figure there are records of; what to put on the page for each."""
+    """Draw every figure that has records; return the text of each on the page."""
     texts, written = {}, []
     keys = {record["key"] for record in records if not record.get("error")}
     for name, experiment in EXPERIMENTS.items():
@@ -367,11 +400,22 @@ def _figures(records: Sequence[Record], folder: Path) -> tuple[dict[str, str], l
             continue
         folder.mkdir(exist_ok=True)
         path = folder / f"{name}.png"
-        lacking = draw(experiment, records, path)
+        notes = _draw_if_changed(experiment, records, path)
         written.append(path)
         image = f"![{experiment.title}]({FOLDER}/{path.name})"
-        texts[name] = "\n\n".join([image, *lacking, *_older(name, records)])
+        texts[name] = "\n\n".join([image, *notes, *_older(name, records)])
     return texts, written
+
+
+def _draw_if_changed(experiment: Experiment, records: Sequence[Record], path: Path) -> list[str]:
+    """Draw a figure, and keep the file that is there if it shows the same pixels."""
+    with TemporaryDirectory() as folder:
+        new = Path(folder) / path.name
+        notes = draw(experiment, records, new)
+        if not (path.is_file() and same_pixels(new, path)):
+            with atomic_path(path) as temporary:
+                temporary.write_bytes(new.read_bytes())
+    return notes
 
 
 def _figure_section(name: str, grid: Grid, text: str) -> str:
@@ -379,14 +423,13 @@ def _figure_section(name: str, grid: Grid, text: str) -> str:
         return f"{_heading(name)}\n\n{text}"
     images = EXPERIMENTS[name].measure == "inpaint"
     caption = (
-        "Missing pixels red above, filled in below; what lies outside of the pixels' range is "
-        "drawn at its end."
+        "Missing pixels red above, imputed images below, clipped to the range of the pixels."
         if images
-        else "Lines are means over seeds, bands reach from the lowest to the highest seed; a point "
-        "of fewer seeds than others is left out."
+        else "Lines are means over seeds, bands their range; points with fewer seeds than others "
+        "are omitted."
     )
     if EXPERIMENTS[name].measure == "curve":
-        caption += " The table is of the end."
+        caption += " The table has the errors at the end of training."
     tables = [to_table(part, title).write("md") for title, part in split_by_dataset(grid, "")]
-    told = [FIGURES[name]] if name in FIGURES else []
-    return "\n\n".join([_heading(name), text, caption, *tables, *told])
+    remarks = [FIGURES[name]] if name in FIGURES else []
+    return "\n\n".join([_heading(name), text, caption, *tables, *remarks])

@@ -73,9 +73,7 @@ def printed_mask(x: Floats, mechanism: str, rate: float, seed: int) -> tuple[Boo
     (True, 5)
     """
     if mechanism not in MECHANISMS:
-        raise ValueError(
-            f"the paper's masks are for {', '.join(MECHANISMS)}, got {mechanism!r}"
-        )
+        raise ValueError(f"the paper's masks are for {', '.join(MECHANISMS)}, got {mechanism!r}")
     rng = np.random.RandomState(seed)
     missing = np.zeros(x.shape, dtype=bool)
     sets = np.zeros(len(x), dtype=np.int64)

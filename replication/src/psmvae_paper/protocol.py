@@ -153,8 +153,7 @@ def _problem(
         m, sets = printed_mask(x, mechanism, rate, seed)
         order = printed_order(len(x), seed)
     else:
-        # seeds give the recorded masks for the catalogue; a user's table may have been drawn from
-        # the same seed, so its masks come from a generator that is salted
+        # a user's table may have been drawn with default_rng(seed): its mask needs another stream
         rng = np.random.default_rng(seed) if dataset in CATALOGUE else generator(seed)
         simulated = MECHANISMS[mechanism](x, rate, rng)
         m, sets = simulated.m, simulated.sets
@@ -292,7 +291,9 @@ def part(
         columns = _first(rng.permutation(x.shape[1]), n_columns)
         if n_columns is None or _splits(x[np.ix_(rows, columns)]):
             return rows, columns
-    raise ValueError(f"n_columns: found no {n_columns} columns of which one can be split at its median")
+    raise ValueError(
+        f"n_columns: found no {n_columns} columns of which one can be split at its median"
+    )
 
 
 def discrete_columns(x: Floats) -> Bools:

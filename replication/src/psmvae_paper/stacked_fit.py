@@ -89,7 +89,9 @@ def fit_stacked(
     if len({_shape(imputer) for imputer in fitted}) > 1:
         raise ValueError("tables must have columns of the same kinds and levels to be stacked.")
     if len({imputer.n_rows_ for imputer in fitted}) > 1:
-        raise ValueError(f"tables must have the same number of rows, got {[i.n_rows_ for i in fitted]}.")
+        raise ValueError(
+            f"tables must have the same number of rows, got {[i.n_rows_ for i in fitted]}."
+        )
     for group in _groups_by_n_sets(fitted):
         _train([fitted[k] for k in group], [cells[k] for k in group], callback, began)
     for imputer, done in zip(imputers, fitted, strict=True):

@@ -1,11 +1,11 @@
-"""Sentences about a set of records, computed: how they were made, and what they show."""
+"""Computed sentences about records: how they were made, and what they show."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from psmvae_paper.clock import at_work, is_gpu
+from psmvae_paper.clock import busy_seconds, is_gpu
 from psmvae_paper.compare import (
     order_agreement,
     paired,
@@ -34,44 +34,49 @@ __all__ = [
     "mnar_table",
     "mnar_wins",
     "older",
-    "places",
+    "rank_summary",
     "table_time",
 ]
 
 DEFAULT = "psmvae"
-# What the default is compared with in pairs.
+# The methods that the default is compared with.
 AGAINST = ("missforest", "mice", "psmvae-b-10000")
 
 
 def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
-    """Say how records were made: how many, when, on what, with which versions, in what time.
+    """Summarise how records were made: number, dates, devices, times and versions.
 
     Parameters
     ----------
     records : sequence of dict
         The records that are shown.
-    n_other : int
-        How many more there are.
+    n_other : int, default=0
+        The number of other records.
+
+    Returns
+    -------
+    list of str
+        Sentences.
     """
     failed = sum(bool(record.get("error")) for record in records)
-    told = [f"{len(records):,} records, {failed:,} of them failures."]
+    lines = [f"{len(records):,} records, {failed:,} of them failed."]
     if n_other:
-        told[0] += f" {n_other:,} more belong to no experiment in full size and are left out."
+        lines[0] += f" {n_other:,} more are not of an experiment in full size and are omitted."
     days = sorted(str(record["finished"])[:10] for record in records if record.get("finished"))
     if days:
         span = days[0] if days[0] == days[-1] else f"{days[0]} to {days[-1]}"
-        told.append(f"Finished {span}.")
+        lines.append(f"Finished {span}.")
     devices: dict[str, list[Record]] = {}
     for record in records:
         devices.setdefault(str(record.get("device") or "unknown"), []).append(record)
     for device, own in sorted(devices.items()):
-        told.append(f"{device}: {len(own):,} cells, {_seconds(own):,.0f} s.")
+        lines.append(f"{device}: {len(own):,} cells, {_seconds(own):,.0f} s.")
     on_gpu = [record for record in records if is_gpu(record)]
     if on_gpu:
-        told.append(
-            "What was trained together is shared out in these seconds, and programs that ran side "
-            f"by side each count in full. By the clock, a GPU was at work for "
-            f"{at_work(on_gpu):,.0f} s."
+        lines.append(
+            "These seconds are sums over processes; the time of a stacked training is divided "
+            "between its cells. The wall-clock time of GPU work is "
+            f"{busy_seconds(on_gpu):,.0f} s."
         )
     versions: dict[str, dict[str, None]] = {}
     for record in records:
@@ -79,22 +84,22 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
             versions.setdefault(name, {})[str(version)] = None
     if versions:
         listed = (f"{name} {' and '.join(found)}" for name, found in versions.items())
-        told.append(f"Versions: {', '.join(listed)}.")
-    return [*told, *older(records)]
+        lines.append(f"Versions: {', '.join(listed)}.")
+    return [*lines, *older(records)]
 
 
 def older(records: Sequence[Record]) -> list[str]:
-    """Say of which methods there are records from before a change that `CHANGES` tells of.
+    """Name the methods with records from before a change in `CHANGES`.
 
     Parameters
     ----------
     records : sequence of dict
-        The records that are asked about.
+        The records.
 
     Returns
     -------
     list of str
-        A sentence for each such change.
+        A sentence for each change.
 
     Examples
     --------
@@ -106,7 +111,7 @@ def older(records: Sequence[Record]) -> list[str]:
     >>> older([new])
     []
     """
-    told = []
+    lines = []
     for name, (methods, change) in CHANGES.items():
         counts: dict[str, int] = {}
         for record in records:
@@ -115,34 +120,46 @@ def older(records: Sequence[Record]) -> list[str]:
                 counts[method] = counts.get(method, 0) + 1
         rows = ", ".join(f"{label_of(method)} ({n:,} records)" for method, n in counts.items())
         if rows:
-            told.append(f"Not run again since {change}: {rows}.")
-    return told
+            lines.append(f"Not run again since {change}: {rows}.")
+    return lines
 
 
 def table_time(records: Sequence[Record], keys: Iterable[str]) -> str:
-    """Say how long a GPU was at work on the cells of some tables; empty where on none."""
+    """Summarise the wall-clock time of GPU work on the cells of some tables.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        All records.
+    keys : iterable of str
+        The keys of the cells.
+
+    Returns
+    -------
+    str
+        A sentence; empty if no cell ran on a GPU.
+    """
     wanted = set(keys)
     on_gpu = [record for record in records if record["key"] in wanted and is_gpu(record)]
     if not on_gpu:
         return ""
-    told = (
-        f"{len(on_gpu):,} cells of both tables were run on a GPU. By the clock it was at work on "
-        f"at least one of them for {at_work(on_gpu):,.0f} s, cells of other experiments beside "
-        "them included."
+    text = (
+        f"{len(on_gpu):,} cells of both tables were run on a GPU, in {busy_seconds(on_gpu):,.0f} s "
+        "of wall-clock time, including cells of other experiments that ran at the same time."
     )
     others = [record for record in records if record["key"] in wanted and not is_gpu(record)]
     rows = dict.fromkeys(label_of(record["cell"]["method"]) for record in others)
-    return told + (f" On a CPU: cells of {', '.join(sorted(rows))}." if rows else "")
+    return text + (f" On a CPU: cells of {', '.join(sorted(rows))}." if rows else "")
 
 
 def _seconds(records: Iterable[Record]) -> float:
-    """What all took; a training that serves several cells, K = 1 and K = 10,000, counts once."""
+    """The total time; a training that several cells share (K = 1 and 10,000) counts once."""
     fits: set[tuple[str, float]] = set()
     total = 0.0
     for record in records:
         seconds = record.get("seconds") or {}
         total += float(seconds.get("impute") or 0.0)
-        # cells that were trained on their own took another time
+        # cells that were trained separately have different times
         fits.add((_training(record["cell"]), float(seconds.get("fit") or 0.0)))
     return total + sum(seconds for _, seconds in fits)
 
@@ -155,16 +172,29 @@ def _training(cell: Mapping[str, Any]) -> str:
 
 
 def agreement(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[str]:
-    """Say how many means of a table agree with the paper's, and in which order the rows come."""
+    """Summarise the agreement of a table with the paper's: means, and rank correlation.
+
+    Parameters
+    ----------
+    grid : Grid
+        Our results.
+    paper : dict
+        As `psmvae_paper.paper.paper` returns it.
+
+    Returns
+    -------
+    list of str
+        Sentences.
+    """
     judged = verdicts(grid, paper)
     if not judged:
         return ["There are no complete means to compare with the paper's yet."]
     if grid.metric.best == "high" or grid.metric.name == "rmse_printed":
         return [_counted("All cells", judged)]
-    told = []
+    lines = []
     exact = [verdict for verdict in judged if verdict.column.mechanism == "mcar"]
     if exact:
-        told.append(_counted("MCAR", exact))
+        lines.append(_counted("MCAR", exact))
     mnar = [column for column in grid.columns if column.mechanism != "mcar"]
     orders = {column: order_agreement(grid, paper, column) for column in mnar}
     known = [
@@ -173,58 +203,90 @@ def agreement(grid: Grid, paper: Mapping[PaperKey, Figure]) -> list[str]:
         if value is not None
     ]
     if known:
-        told.append(
-            "MNAR: other columns were drawn here than in the paper, which scored in another way "
-            "too, so its figures cannot be met. Rank correlation of its rows with ours: "
-            + ", ".join(known)
-            + "."
+        lines.append(
+            "MNAR: the missing columns are drawn differently from the paper's, and the paper's "
+            "score is not the error, so the means are not comparable. Rank correlation of our "
+            "means with the paper's: " + ", ".join(known) + "."
         )
-    return told
+    return lines
 
 
 def _counted(what: str, judged: Sequence[Verdict]) -> str:
-    said = [verdict.verdict for verdict in judged]
+    found = [verdict.verdict for verdict in judged]
     return (
-        f"{what}: {said.count('agrees')} of {len(said)} means agree with the paper's; "
-        f"{said.count('lower')} lower, {said.count('higher')} higher."
+        f"{what}: {found.count('agrees')} of {len(found)} means agree with the paper's; "
+        f"{found.count('lower')} lower, {found.count('higher')} higher."
     )
 
 
-def places(grid: Grid) -> str:
-    """Say who is ranked best, and where the default stands."""
+def rank_summary(grid: Grid) -> str:
+    """Summarise the best mean ranks and the rank of the default.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    str
+        Sentences.
+    """
     ranked = [rank for rank in ranks(grid) if rank.mean_rank is not None]
     if not ranked:
         return "There are too few records to rank any row."
     names = grid.row_names()
     first = "; ".join(f"{names[rank.row]} {rank.mean_rank:.2f}" for rank in ranked[:3])
-    told = f"Mean ranks over {ranked_columns(grid)} cells, of {len(ranked)} rows: {first}."
+    text = f"Mean ranks over {ranked_columns(grid)} cells, of {len(ranked)} rows: {first}."
     mine = [(place, rank) for place, rank in enumerate(ranked, 1) if rank.row.method == DEFAULT]
     for place, rank in mine:
-        told += (
+        text += (
             f" {names[rank.row]} is {place} of {len(ranked)} ({rank.mean_rank:.2f}) and has the "
             f"best mean on {rank.best_columns} of {len(grid.columns)} cells."
         )
-    return told
+    return text
 
 
 def mnar_wins(grid: Grid) -> list[str]:
-    """Say how often the default has the lower error, on the MNAR cells of a grid."""
+    """Count how often the default has the lower error, on the MNAR cells of a grid.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    list of str
+        A sentence for each method of `AGAINST`.
+    """
     part = grid.only(_mnar(grid))
-    told = []
+    lines = []
     for method in AGAINST:
         pairs = [pair for pair in paired(part, Row(DEFAULT), Row(method)) if pair.n]
         if pairs:
             lower = sum((pair.difference or 0.0) < 0 for pair in pairs)
-            told.append(
+            lines.append(
                 f"{label_of(DEFAULT)} against {label_of(method)}, MNAR: lower error on "
                 f"{sum(pair.wins for pair in pairs)} of {sum(pair.n for pair in pairs)} seeds, "
                 f"lower mean on {lower} of {len(pairs)} cells."
             )
-    return told
+    return lines
 
 
 def mnar_table(grid: Grid) -> ResultTable:
-    """Make the table of the default against others, paired by seed, on the MNAR cells."""
+    """Make the table of the default against others, paired by seed, on the MNAR cells.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    ResultTable
+        The table.
+    """
     part = grid.only(_mnar(grid))
     names = part.column_names()
     found = {method: paired(part, Row(DEFAULT), Row(method)) for method in AGAINST}
@@ -244,9 +306,9 @@ def mnar_table(grid: Grid) -> ResultTable:
     ]
     body.append(["all wins", *totals])
     note = (
-        f"RMSE of {label_of(DEFAULT)} less that of the other, mean over the seeds both have: below "
-        "zero the default is better. In brackets its wins, and p of a two-sided paired t test, "
-        "not corrected for the number of cells."
+        f"RMSE of {label_of(DEFAULT)} minus that of the other, mean over the seeds that both have: "
+        "negative if the default is better. In brackets its wins, and p of a two-sided paired t "
+        "test without correction for multiple testing."
     )
     return ResultTable("", ["on", *map(label_of, AGAINST)], body, notes=[note])
 

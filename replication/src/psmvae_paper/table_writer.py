@@ -1,4 +1,9 @@
-"""A table that is ready to be shown, and the four ways to write it."""
+"""Write a table of texts as plain text, Markdown, CSV or LaTeX.
+
+pandas could write the same four formats, but its ``to_markdown`` needs tabulate and its
+``to_latex`` needs jinja2, two dependencies for a dozen lines each, and neither marks single cells
+as the best nor adds notes and captions. CSV is written by the `csv` module.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +27,24 @@ class ResultTable:
     Parameters
     ----------
     title : str
-        What it shows.
+        The title.
     head : sequence of str
-        The names of its columns; the first is that of the rows' names.
+        The names of the columns, including that of the first column, the names of the rows.
     body : sequence of sequences of str
-        Its rows.
+        The rows.
     bold : set of (int, int)
-        Row and column, as in `body`, of what is the best of its column.
+        Row and column, as in `body`, of the best cells, which are marked.
     notes : sequence of str
-        Sentences to stand below it.
+        Sentences below the table.
     facts : sequence of dict
-        The same figures as one line each, unrounded: what is written as CSV. `body` if empty.
+        The unrounded values in long format, for CSV; `body` is written if empty.
     mark : str, default="the best of its column"
-        What `bold` says.
+        The meaning of `bold`.
 
     Examples
     --------
-    >>> table = ResultTable("Errors", ["method", "wine"], [["mean", ".17"], ["MICE", ".09"]], {(1, 1)})
+    >>> body = [["mean", ".17"], ["MICE", ".09"]]
+    >>> table = ResultTable("Errors", ["method", "wine"], body, {(1, 1)})
     >>> print(table.write("md"))
     **Errors**
     <BLANKLINE>
@@ -57,12 +63,22 @@ class ResultTable:
     mark: str = "the best of its column"
 
     def write(self, how: str) -> str:
-        """Return the table as ``"text"``, ``"md"``, ``"csv"`` or ``"tex"``, with no last newline.
+        """Return the table as a text without a final newline.
+
+        Parameters
+        ----------
+        how : {"text", "md", "csv", "tex"}
+            The format.
+
+        Returns
+        -------
+        str
+            The table.
 
         Raises
         ------
         ValueError
-            If the format is another one.
+            If the format is unknown.
         """
         if how not in FORMATS:
             message = f"how must be one of {', '.join(FORMATS)}, got {how!r}"
@@ -71,7 +87,21 @@ class ResultTable:
 
 
 def decimals(value: float | None, *, digits: int = 4, sign: bool = False) -> str:
-    """Digits after the point, and no zero before it, as the paper prints them.
+    """Format a number with no zero before the point, as the paper does.
+
+    Parameters
+    ----------
+    value : float or None
+        The number.
+    digits : int, default=4
+        Digits after the point.
+    sign : bool, default=False
+        Whether a plus sign is shown.
+
+    Returns
+    -------
+    str
+        The text; a dash for None.
 
     Examples
     --------
@@ -88,7 +118,7 @@ def _text(table: ResultTable) -> str:
     starred = {j for _, j in table.bold}
 
     def marked(row: Sequence[str], i: int = -1) -> list[str]:
-        # room for the star also where there is none, so that the digits stay below each other
+        # cells without a star are padded, so that digits stay aligned
         ends = [" *" if (i, j) in table.bold else "  " for j in range(len(row))]
         return [text + ends[j] if j in starred else text for j, text in enumerate(row)]
 

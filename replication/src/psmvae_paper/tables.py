@@ -1,4 +1,4 @@
-"""Tables of results from records: mean and standard deviation over seeds, a row a method."""
+"""Tables of results: mean and standard deviation over seeds, one row for each method."""
 
 from __future__ import annotations
 
@@ -17,36 +17,47 @@ if TYPE_CHECKING:
     from psmvae_paper.grid import Column, Metric, Record, Row
     from psmvae_paper.paper import Figure, PaperKey
 
-__all__ = ["cells_to_show", "experiment_tables", "failures", "paper_figure", "split_by_dataset", "to_table"]
+__all__ = [
+    "cells_to_show",
+    "experiment_tables",
+    "failures",
+    "paper_figure",
+    "split_by_dataset",
+    "to_table",
+]
 
-# How many failures are told one by one below a table.
-_TOLD = 5
-# How many columns of figures fit beside each other.
-_WIDE = 8
+# The number of failures that are listed below a table.
+_MAX_FAILURES = 5
+# The number of columns that fit on a page.
+_MAX_COLUMNS = 8
 
 
 def cells_to_show(experiment: Experiment, records: Iterable[Record]) -> list[Cell]:
-    """The cells of an experiment, and those that a method of the user's adds to it.
+    """Return the cells of an experiment, and the cells of methods that a user added.
 
-    A method that a user ran from Python is no part of an experiment, but what it was run on is.
-    Its records are shown below the others.
+    Records of an added method on the tables of the experiment are shown below its own methods.
 
     Parameters
     ----------
     experiment : Experiment
         The experiment.
     records : iterable of dict
-        All records there are.
+        All records.
+
+    Returns
+    -------
+    list of Cell
+        The cells to show.
     """
     cells = experiment.cells()
     places = {_place(cell) for cell in cells}
-    told = [record.get("cell", {}) for record in records]
-    more = [_known(cell) for cell in told if _is_added(cell.get("method"), experiment)]
+    recorded = [record.get("cell", {}) for record in records]
+    more = [_known(cell) for cell in recorded if _is_added(cell.get("method"), experiment)]
     return [*cells, *dict.fromkeys(cell for cell in more if cell and _place(cell) in places)]
 
 
 def _known(cell: Mapping[str, Any]) -> Cell | None:
-    """A cell of a record; None if another version of this package wrote what this one lacks."""
+    """The cell of a record; None if another version of this package wrote it differently."""
     try:
         return Cell.from_json(dict(cell))
     except (TypeError, ValueError):
@@ -60,7 +71,7 @@ def _is_added(method: Any, experiment: Experiment) -> bool:
 
 
 def _place(cell: Cell) -> Cell:
-    """What a cell is about, whatever the method."""
+    """The cell without its method: the table that methods are compared on."""
     return dataclasses.replace(cell, method="any", epochs=None, settings=())
 
 
@@ -71,27 +82,48 @@ def experiment_tables(
     metric: str | Metric | None = None,
     paper: Mapping[PaperKey, Figure] | None = None,
 ) -> list[ResultTable]:
-    """Make the tables of an experiment: one, or one a data set where one would be too wide.
+    """Make the tables of an experiment: one, or one for each data set if it is too wide.
 
     Parameters
     ----------
     experiment : Experiment
-        What to show.
+        The experiment.
     records : sequence of dict
-        All records there are.
+        All records.
     metric : str, optional
-        What to show of it; by default what it is about.
+        The metric; by default the main one of its measure.
     paper : dict, optional
-        As `psmvae_paper.paper.paper` gives it: figures to stand beside ours.
+        Printed figures to show beside ours, as `psmvae_paper.paper.paper` returns them.
+
+    Returns
+    -------
+    list of ResultTable
+        The tables.
     """
     grid = pivot(records, cells_to_show(experiment, records), metric)
-    return [to_table(part, title, paper=paper) for title, part in split_by_dataset(grid, experiment.title)]
+    return [
+        to_table(part, title, paper=paper)
+        for title, part in split_by_dataset(grid, experiment.title)
+    ]
 
 
 def split_by_dataset(grid: Grid, title: str) -> list[tuple[str, Grid]]:
-    """Split a grid by data set where it is wide and long; each part with its title."""
+    """Split a large grid by data set.
+
+    Parameters
+    ----------
+    grid : Grid
+        The grid.
+    title : str
+        Its title.
+
+    Returns
+    -------
+    list of (str, Grid)
+        The parts with their titles; the whole grid if it is small enough.
+    """
     datasets = list(dict.fromkeys(column.dataset for column in grid.columns))
-    if len(datasets) < 2 or min(len(grid.columns), len(grid.rows)) <= _WIDE:
+    if len(datasets) < 2 or min(len(grid.columns), len(grid.rows)) <= _MAX_COLUMNS:
         return [(title, grid)]
     return [
         (f"{title}: {name}", grid.only(c for c in grid.columns if c.dataset == name))
@@ -99,19 +131,26 @@ def split_by_dataset(grid: Grid, title: str) -> list[tuple[str, Grid]]:
     ]
 
 
-def to_table(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = None) -> ResultTable:
-    """Make the table of a grid, with the paper's figure behind ours where it is given.
+def to_table(
+    grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None = None
+) -> ResultTable:
+    """Make the table of a grid, with the paper's figures in brackets if given.
 
-    Methods are the rows; they become the columns where that keeps the table narrow.
+    Methods are the rows, or the columns if that keeps the table narrow.
 
     Parameters
     ----------
     grid : Grid
-        What to show.
+        The values.
     title : str
-        What the table is about.
+        The title of the table.
     paper : dict, optional
-        As `psmvae_paper.paper.paper` gives it.
+        As `psmvae_paper.paper.paper` returns it.
+
+    Returns
+    -------
+    ResultTable
+        The table.
 
     Examples
     --------
@@ -141,15 +180,15 @@ def to_table(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None 
             facts.append(_fact(grid, row, column, figure))
             if row in best[column]:
                 bold.add((i, j))
-    told = ", ".join(text for text in (grid.metric.title, grid.shared()) if text)
+    subject = ", ".join(text for text in (grid.metric.title, grid.shared()) if text)
     spread = f"Mean ± standard deviation over {grid.n_seeds} seeds."
     over = "One seed." if grid.n_seeds == 1 else spread
-    notes = [f"{told}. {over}"]
+    notes = [f"{subject}. {over}"]
     if paper:
-        notes[0] += " In brackets what the paper printed."
+        notes[0] += " The paper's means are in brackets."
     notes += failures(grid)
-    if len(columns) > _WIDE > len(rows):
-        # a data set and mechanism below each other
+    if len(columns) > _MAX_COLUMNS > len(rows):
+        # one line for each column, sorted by data set and mechanism
         order = sorted(range(len(columns)), key=lambda j: list(columns)[j][:2])
         body = [[list(columns.values())[j], *(line[j] for line in texts)] for j in order]
         marked = {(order.index(j), i + 1) for i, j in bold}
@@ -163,7 +202,22 @@ def to_table(grid: Grid, title: str, *, paper: Mapping[PaperKey, Figure] | None 
 def paper_figure(
     paper: Mapping[PaperKey, Figure] | None, row: Row, column: Column
 ) -> Figure | None:
-    """The paper's figure for a row and column; it printed none for parts of a data set."""
+    """Return the paper's figure for a row and column.
+
+    Parameters
+    ----------
+    paper : dict or None
+        As `psmvae_paper.paper.paper` returns it.
+    row : Row
+        The method.
+    column : Column
+        The table.
+
+    Returns
+    -------
+    Figure or None
+        None if the paper has none; it has none for parts of a data set.
+    """
     from psmvae_paper.paper import PaperKey
 
     if not paper or column.n_rows is not None or column.n_columns is not None:
@@ -172,15 +226,26 @@ def paper_figure(
 
 
 def failures(grid: Grid) -> list[str]:
-    """One sentence for each of the first failures, and how many more there are."""
+    """Return a sentence for each of the first failures, and the number of the others.
+
+    Parameters
+    ----------
+    grid : Grid
+        The results.
+
+    Returns
+    -------
+    list of str
+        The sentences.
+    """
     rows, columns = grid.row_names(), grid.column_names()
-    told = [
+    texts = [
         f"Failed: {rows[row]}, {columns[column]}, seed {seed}: {' '.join(error.split())}"
         for (row, column), entry in grid.entries.items()
         for seed, error in entry.errors.items()
     ]
-    more = len(told) - _TOLD
-    return told if more <= 0 else [*told[:_TOLD], f"{more} more failed."]
+    more = len(texts) - _MAX_FAILURES
+    return texts if more <= 0 else [*texts[:_MAX_FAILURES], f"{more} more failed."]
 
 
 def _fact(grid: Grid, row: Row, column: Column, figure: Figure | None) -> dict[str, Any]:

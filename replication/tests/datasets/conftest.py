@@ -5,6 +5,7 @@ import http.server
 import threading
 
 import pytest
+
 from psmvae_paper.datasets.home import VARIABLE
 
 

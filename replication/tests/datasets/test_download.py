@@ -23,7 +23,7 @@ def files(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_table_is_downloaded_once_and_then_read_from_the_folder(web, tmp_path):
+def test_table_is_downloaded_once(web, tmp_path):
     entry = letter(web.put("letter.data", LETTER))
     folder = tmp_path / "new" / "cache"
     first = load_entry(entry, folder, fetch=True)
@@ -37,7 +37,7 @@ def test_a_table_is_downloaded_once_and_then_read_from_the_folder(web, tmp_path)
     assert web.asked == ["/letter.data"]
 
 
-def test_nothing_is_downloaded_unasked(web, tmp_path):
+def test_no_download_by_default(web, tmp_path):
     with pytest.raises(FileNotFoundError, match="download=True"):
         load_entry(letter(web.put("letter.data", LETTER)), tmp_path / "cache")
     assert web.asked == []
@@ -53,13 +53,13 @@ def test_nothing_is_downloaded_unasked(web, tmp_path):
         (LETTER * 2, "expected 2 rows and 16 columns, found 4 rows and 16 columns"),
     ],
 )
-def test_what_arrives_is_kept_only_if_it_is_the_table(web, tmp_path, content, reason):
+def test_invalid_download_is_not_kept(web, tmp_path, content, reason):
     with pytest.raises(ValueError, match=reason):
         load_entry(letter(web.put("letter.data", content)), tmp_path / "cache", fetch=True)
     assert files(tmp_path / "cache") == []
 
 
-def test_of_two_files_both_are_kept_or_none(web, tmp_path):
+def test_two_files_are_kept_together_or_not_at_all(web, tmp_path):
     red, white = web.put("red.csv", WINE), web.address("white.csv")
     sources = (Source(red, "red.csv"), Source(white, "white.csv"))
     entry = replace(CATALOGUE["wine"], sources=sources, n_rows=2)
@@ -72,13 +72,13 @@ def test_of_two_files_both_are_kept_or_none(web, tmp_path):
     assert files(folder) == ["red.csv", "white.csv"]
 
 
-def test_an_answer_that_breaks_off(web, tmp_path):
+def test_interrupted_download_is_not_kept(web, tmp_path):
     with pytest.raises(DownloadError, match="IncompleteRead"):
         load_entry(letter(web.address("broken")), tmp_path / "cache", fetch=True)
     assert files(tmp_path / "cache") == []
 
 
-def test_without_a_network_the_reason_and_the_way_by_hand_are_said(web, tmp_path):
+def test_download_error_names_reason_and_manual_steps(web, tmp_path):
     url = web.address("letter.data")
     web.stop()
     with pytest.raises(DownloadError, match="cannot download") as caught:
@@ -88,7 +88,7 @@ def test_without_a_network_the_reason_and_the_way_by_hand_are_said(web, tmp_path
     assert f"save {url} as {tmp_path / 'cache' / 'letter-recognition.data'}" in text
 
 
-def test_a_folder_that_cannot_be_made_is_no_fault_of_the_network(web, tmp_path):
+def test_unwritable_folder_is_not_a_download_error(web, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file") as caught:
         load_entry(letter(web.put("a", LETTER)), tmp_path / "file" / "cache", fetch=True)

@@ -7,10 +7,9 @@ import pytest
 
 pytest.importorskip("pandas")
 
+from psmvae import MeanImputer
 from psmvae_paper.datasets import load
 from psmvae_paper.datasets.home import VARIABLE
-
-from psmvae import MeanImputer
 
 HOME = os.environ.get(VARIABLE)
 
@@ -32,7 +31,7 @@ pytestmark = [
         ("mnist", (10_000, 784), 0),
     ],
 )
-def test_shape_gaps_and_kinds(monkeypatch, name, shape, n_missing):
+def test_published_table_has_expected_shape_and_kinds(monkeypatch, name, shape, n_missing):
     monkeypatch.setenv(VARIABLE, HOME)
     data = load(name)
     assert data.X.shape == shape
@@ -52,18 +51,18 @@ def test_categories_of_adult_are_numbered_from_one():
     assert data.X["workclass"].isna().sum() == data.X["occupation"].isna().sum() == 1843
 
 
-def test_wine_has_the_white_ones_first():
+def test_wine_has_white_wines_first():
     colour = load("wine", HOME).X["colour"].to_numpy()
     np.testing.assert_array_equal(colour, np.repeat([2, 1], [4898, 1599]))
 
 
-def test_breast_is_the_table_of_scikit_learn_with_its_label(tmp_path):
+def test_breast_equals_table_of_scikit_learn(tmp_path):
     data, shipped = load("breast", HOME), load("breast", tmp_path)
     np.testing.assert_allclose(data.X.to_numpy(), shipped.X.to_numpy())
     np.testing.assert_array_equal(data.y, shipped.y)
 
 
-def test_mnist_has_the_digits_it_should():
+def test_mnist_digit_counts():
     data = load("mnist", HOME)
     counts = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     np.testing.assert_array_equal(np.bincount(data.y), counts)

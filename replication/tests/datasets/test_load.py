@@ -11,15 +11,14 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 pd = pytest.importorskip("pandas")
 
-from psmvae_paper.datasets import Dataset, load, names  # noqa: E402
-from psmvae_paper.datasets.catalogue import CATALOGUE  # noqa: E402
-from psmvae_paper.datasets.home import VARIABLE, data_folder  # noqa: E402
-from psmvae_paper.datasets.loading import load_entry  # noqa: E402
-
 from psmvae import MeanImputer  # noqa: E402
 from psmvae.kinds import KINDS  # noqa: E402
 from psmvae.simulate import simulated_trial  # noqa: E402
 from psmvae.table import TableError  # noqa: E402
+from psmvae_paper.datasets import Dataset, load, names  # noqa: E402
+from psmvae_paper.datasets.catalogue import CATALOGUE  # noqa: E402
+from psmvae_paper.datasets.home import VARIABLE, data_folder  # noqa: E402
+from psmvae_paper.datasets.loading import load_entry  # noqa: E402
 
 SHIPPED = {"breast": load_breast_cancer, "digits": load_digits}
 # rows and columns, as their publishers give them
@@ -40,7 +39,7 @@ class TestCatalogue:
         assert names() == (*SHAPES, "trial")
 
     @pytest.mark.parametrize("name", SHAPES)
-    def test_an_entry_has_the_shape_it_should_and_kinds_that_exist(self, name):
+    def test_entry_has_expected_shape_and_valid_kinds(self, name):
         entry = CATALOGUE[name]
         assert entry.shape == SHAPES[name]
         assert set(entry.kinds.values()) <= set(KINDS)
@@ -49,7 +48,7 @@ class TestCatalogue:
         assert all(source.url.startswith("https://") for source in entry.sources)
 
     @pytest.mark.parametrize("name", ["iris", "", "Adult", "breast.xlsx"])
-    def test_an_unknown_name_lists_the_known_ones(self, name):
+    def test_unknown_name_error_lists_known_names(self, name):
         with pytest.raises(ValueError, match="unknown data set") as caught:
             load(name)
         assert all(repr(known) in str(caught.value) for known in names())
@@ -57,21 +56,21 @@ class TestCatalogue:
 
 class TestNothingToDownload:
     @pytest.mark.parametrize("name", SHIPPED)
-    def test_a_table_ships_with_scikit_learn(self, name):
+    def test_tables_of_scikit_learn_need_no_file(self, name):
         data, peer = load(name), SHIPPED[name]()
         np.testing.assert_array_equal(data.X.to_numpy(), peer.data)
         np.testing.assert_array_equal(data.y, peer.target)
         assert list(data.kinds) == list(data.X.columns)
         assert repr(data) == f"Dataset(name={name!r}, shape={peer.data.shape})"
 
-    def test_columns_of_breast_stand_where_scikit_learn_has_them(self):
+    def test_column_order_of_breast_matches_scikit_learn(self):
         said = [
             f"se {name.removesuffix(' error')}" if name.endswith(" error") else name
             for name in load_breast_cancer().feature_names
         ]
         assert [name.replace("_", " ") for name in load("breast").X.columns] == said
 
-    def test_the_trial_is_the_simulated_one(self):
+    def test_trial_is_simulated(self):
         data, trial = load("trial"), simulated_trial(1000, rng=np.random.default_rng(0))
         np.testing.assert_array_equal(data.X.notna(), trial.m)
         for name, truth in trial.complete.items():
@@ -80,7 +79,7 @@ class TestNothingToDownload:
         assert data.y is None
 
     @pytest.mark.parametrize("name", [*SHIPPED, "trial"])
-    def test_an_imputer_takes_table_and_kinds(self, name):
+    def test_imputer_accepts_table_and_kinds(self, name):
         data = load(name)
         holes = data.X.mask(np.random.default_rng(0).random(data.X.shape) < 0.1)
         filled = MeanImputer(kinds=data.kinds).fit_transform(holes)
@@ -89,7 +88,7 @@ class TestNothingToDownload:
 
 
 class TestFolder:
-    def test_an_argument_comes_before_the_variable_and_that_before_the_cache(self, monkeypatch):
+    def test_data_folder_precedence(self, monkeypatch):
         assert data_folder().name == "psmvae"
         assert "user" in data_folder().parts
         monkeypatch.setenv(VARIABLE, "")
@@ -100,12 +99,12 @@ class TestFolder:
         assert data_folder("~/given") == Path.home() / "given"
 
     @pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="another cache there")
-    def test_without_a_variable_the_cache_is_in_the_home(self, monkeypatch):
+    def test_default_data_folder_is_in_cache(self, monkeypatch):
         monkeypatch.delenv("XDG_CACHE_HOME")
         assert data_folder() == Path.home() / ".cache" / "psmvae"
 
     @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-    def test_a_file_in_the_folder_is_read_with_its_gaps(self, monkeypatch, tmp_path, ending):
+    def test_prepared_file_is_read_with_missing_cells(self, monkeypatch, tmp_path, ending):
         entry = replace(CATALOGUE["wine"], n_rows=3, n_missing=1)
         table = pd.DataFrame(np.arange(39.0).reshape(3, 13), columns=entry.columns)
         table.iloc[1, 2] = np.nan
@@ -115,13 +114,13 @@ class TestFolder:
         pd.testing.assert_frame_equal(data.X, table)
         assert data.y is None
         assert data.kinds["quality"] == "ordinal"
-        for value, told in ((np.nan, "expected 1 missing cells, found 2"), (np.inf, "infinity")):
+        for value, message in ((np.nan, "expected 1 missing cells, found 2"), (np.inf, "infinity")):
             table.iloc[2, 12] = value
             table.to_csv(path, index=False)
-            with pytest.raises(ValueError, match=told):
+            with pytest.raises(ValueError, match=message):
                 load_entry(entry, tmp_path)
 
-    def test_a_missing_file_says_how_to_get_it(self, tmp_path):
+    def test_missing_file_error_says_how_to_get_it(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="download=True") as caught:
             load("letter", tmp_path)
         text = str(caught.value)
@@ -130,7 +129,7 @@ class TestFolder:
         assert CATALOGUE["letter"].sources[0].url in text
         assert str(tmp_path / "letter-recognition.data") in text
 
-    def test_a_wrong_shape_names_what_was_expected_and_found(self, tmp_path):
+    def test_wrong_shape_is_an_error(self, tmp_path):
         columns = ",".join(CATALOGUE["letter"].columns)
         (tmp_path / "letter.csv").write_text(f"{columns}\n{'1,' * 15}1\n")
         with pytest.raises(
@@ -138,7 +137,7 @@ class TestFolder:
         ):
             load("letter", tmp_path)
 
-    def test_a_wrong_column_is_named(self, tmp_path):
+    def test_wrong_column_is_an_error(self, tmp_path):
         entry = replace(CATALOGUE["letter"], n_rows=1)
         columns = ",".join(["x_box", "height", *entry.columns[2:]])
         (tmp_path / "letter.csv").write_text(f"{columns}\n{'1,' * 15}1\n")
@@ -147,13 +146,13 @@ class TestFolder:
 
     @pytest.mark.parametrize("content", [b"", b"a,b\n1,x\n", b"\x1f\x8bnothing"])
     @pytest.mark.parametrize("ending", ["csv", "csv.gz"])
-    def test_a_file_that_is_no_table_of_numbers(self, tmp_path, content, ending):
+    def test_non_numeric_file_is_an_error(self, tmp_path, content, ending):
         path = tmp_path / f"letter.{ending}"
         path.write_bytes(content)
         with pytest.raises(ValueError, match=f"letter.{ending}: not a table of numbers"):
             load("letter", tmp_path)
 
-    def test_a_file_of_a_table_that_ships_keeps_its_target_if_the_rows_are_the_same(self, tmp_path):
+    def test_prepared_file_of_shipped_table_keeps_target_for_same_rows(self, tmp_path):
         shipped = load("breast")
         shipped.X.to_csv(tmp_path / "breast.csv.gz", index=False)
         np.testing.assert_array_equal(load("breast", tmp_path).y, shipped.y)
@@ -163,7 +162,7 @@ class TestFolder:
 
 class TestOwnFile:
     @pytest.mark.parametrize("kind", [str, Path])
-    def test_a_csv(self, tmp_path, kind):
+    def test_load_csv_file(self, tmp_path, kind):
         pytest.importorskip("pyarrow")
         path = tmp_path / "my.people.csv"
         path.write_text("age,sex\n31,f\n,NA\n")
@@ -173,26 +172,26 @@ class TestOwnFile:
         assert data.X["age"].isna().tolist() == data.X["sex"].isna().tolist() == [False, True]
         assert data.X["age"][0] == 31
 
-    def test_a_parquet(self, tmp_path):
+    def test_load_parquet_file(self, tmp_path):
         pytest.importorskip("pyarrow")
         table = pd.DataFrame({"a": [1.5, np.nan], "b": ["x", "y"]})
         table.to_parquet(tmp_path / "t.parquet")
         pd.testing.assert_frame_equal(load(tmp_path / "t.parquet").X, table)
 
-    def test_a_path_is_no_name(self, tmp_path):
+    def test_path_object_is_not_a_name(self, tmp_path):
         for path in (tmp_path / "adult", str(tmp_path / "adult.csv")):
             with pytest.raises(TableError, match="there is no such file"):
                 load(path)
 
 
 class TestImports:
-    def test_the_package_is_light(self, python):
+    def test_datasets_import_does_not_load_pandas(self, python):
         heavy = ["torch", "sklearn", "pandas", "polars", "pyarrow"]
         code = f"import json, sys, psmvae_paper.datasets as d; d.names()\nfound = {heavy}\n"
         code += "print(json.dumps([name for name in found if name in sys.modules]))"
         assert json.loads(python(code)) == []
 
-    def test_without_pandas_it_says_what_to_install(self, python):
+    def test_missing_pandas_error_says_what_to_install(self, python):
         code = (
             "import sys; sys.modules['pandas'] = None\n"
             "from psmvae_paper.datasets import load\n"

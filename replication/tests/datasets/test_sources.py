@@ -43,7 +43,7 @@ def idx(array):
     return gzip.compress(head + array.tobytes())
 
 
-def test_adult(read):
+def test_read_adult(read):
     data = read("adult", ADULT, n_rows=3, n_missing=4)
     nan = np.nan
     # the first row is that of the table as it is usually given, with its categories as numbers
@@ -56,12 +56,12 @@ def test_adult(read):
     assert data.y.tolist() == ["<=50K", ">50K", "<=50K"]
 
 
-def test_adult_with_an_unknown_category(read):
+def test_adult_with_unknown_category_is_an_error(read):
     with pytest.raises(ValueError, match=r"adult.data cannot be read.*'race'.*'Green'"):
         read("adult", ADULT.replace("White", "Green"), n_rows=3)
 
 
-def test_letter(read):
+def test_read_letter(read):
     values = np.arange(32).reshape(2, 16) % 16
     lines = [
         f"{letter},{','.join(map(str, row))}" for letter, row in zip("TI", values, strict=True)
@@ -72,7 +72,7 @@ def test_letter(read):
     assert data.y.tolist() == ["T", "I"]
 
 
-def test_wine(read):
+def test_read_wine(read):
     red, white = "7.4;" + "1;" * 10 + "5\n", "7;" + "2;" * 10 + "6\n8;" + "3;" * 10 + "9\n"
     data = read("wine", WINE + red, WINE + white, n_rows=3)
     assert data.X["fixed_acidity"].tolist() == [7, 8, 7.4]
@@ -81,7 +81,7 @@ def test_wine(read):
     assert data.X["colour"].tolist() == [2, 2, 1]
 
 
-def test_credit(read):
+def test_read_credit(read):
     head = ",".join(["ID", *(f"X{j}" for j in range(1, 24)), "Y"])
     rows = ["1," + ",".join(map(str, range(23))) + ",1", "2," + ",".join(["-2"] * 23) + ",0"]
     data = read("credit", "\n".join([head, *rows]), n_rows=2)
@@ -90,20 +90,20 @@ def test_credit(read):
     assert data.y.tolist() == [1, 0]
 
 
-def test_spam(read):
+def test_read_spam(read):
     data = read("spam", ",".join(map(str, range(57))) + ",1\n", n_rows=1)
     np.testing.assert_array_equal(data.X.to_numpy(), [np.arange(57.0)])
     assert data.y.tolist() == [1]
 
 
-def test_mnist(read):
+def test_read_mnist(read):
     images = np.random.default_rng(0).integers(0, 256, (3, 28, 28), dtype=np.uint8)
     data = read("mnist", idx(images), idx(np.array([7, 2, 1], np.uint8)), n_rows=3)
     np.testing.assert_array_equal(data.X["pixel_3_5"], images[:, 3, 5])
     assert data.y.tolist() == [7, 2, 1]
 
 
-def test_mnist_with_too_few_labels(read):
+def test_mnist_with_too_few_labels_is_an_error(read):
     images = np.zeros((3, 28, 28), np.uint8)
     with pytest.raises(ValueError, match="expected 3 targets, found 2 in mnist-t10k-images"):
         read("mnist", idx(images), idx(np.zeros(2, np.uint8)), n_rows=3)
@@ -121,18 +121,18 @@ def test_mnist_with_too_few_labels(read):
     # the bytes would name the second at which they were compressed
     ids=["plain", "cut", "page", "short", "labels"],
 )
-def test_mnist_broken(read, content, reason):
+def test_broken_idx_file_is_an_error(read, content, reason):
     with pytest.raises(ValueError, match=reason):
         read("mnist", content, idx(np.zeros(3, np.uint8)), n_rows=3)
 
 
 @pytest.mark.parametrize("name", ["adult", "letter", "wine", "credit", "spam"])
 @pytest.mark.parametrize("content", ["", "<html>\n<p>moved</p>\n</html>\n", "1,2\n3,4\n"])
-def test_another_file_in_its_place(read, name, content):
+def test_wrong_file_is_an_error(read, name, content):
     with pytest.raises(ValueError, match="cannot be read"):
         read(name, *[content] * len(CATALOGUE[name].sources))
 
 
-def test_a_file_cut_short(read):
+def test_truncated_file_is_an_error(read):
     with pytest.raises(ValueError, match=r"expected 4601 rows .* found 1 rows .* in spambase.data"):
         read("spam", ",".join(map(str, range(57))) + ",1\n")

@@ -91,7 +91,8 @@ Na = Annotated[
         "--na",
         metavar="TEXT",
         help="Another text that marks a missing cell (repeatable). Always missing: an empty cell "
-        "and, in a text file, NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, NULL and None.",
+        "and, in a text file, NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, "
+        "NULL and None.",
         rich_help_panel=_FILES,
     ),
 ]

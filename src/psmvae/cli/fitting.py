@@ -61,9 +61,7 @@ def _load(path: Path, run: RunOptions) -> Imputer:
     return imputer
 
 
-def _fit(
-    table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool
-) -> Imputer:
+def _fit(table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool) -> Imputer:
     options, modelled = source.options, table.modelled
     options.check_columns(modelled.column_names)
     imputer = options.imputer(source.run)

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from psmvae.table import errors as e
+from psmvae.table.stray_values import StrayValues
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 def option(name: str, values: Iterable[str]) -> str:
@@ -86,32 +87,37 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
             return "--force replaces it"
         case e.UnsupportedColumnError(column=column, convert_to=target):
             return f"convert it to {target}, or leave it out with {option('--ignore', [column])}"
-        case e.ColumnMismatchError(unexpected=(_, *_) as names):
-            verb, them = ("leaves", "it") if len(names) == 1 else ("leave", "them")
-            return f"{option('--ignore', names)} {verb} {them} out"
+        case e.ColumnMismatchError(unexpected=names) | e.EmptyColumnsWarning(columns=names):
+            return _leave_out(names)
         case e.UnknownLevelsError():
             return "--handle-unknown missing treats these cells as missing"
         case e.IdentifierWarning(column=column):
-            return f"{option('--ignore', [column])} leaves it out"
-        case e.KindMismatchError(column=column, kinds=kinds, alternative=alternative):
+            return _leave_out([column])
+        case e.KindMismatchError(column=column, fitting_kinds=kinds, alternative=alternative):
             kind = option("--kind", [f"{column}={kinds[0]}"])
             return f"{kind}, or {alternative}"
         case (
-            e.TooManyLevelsError(stray=e.StrayValues() as stray)
-            | e.StrayTextError(stray=e.StrayValues() as stray)
-            | e.ContentMismatchError(stray=e.StrayValues() as stray)
+            e.TooManyLevelsError(stray=StrayValues() as stray)
+            | e.StrayTextError(stray=StrayValues() as stray)
+            | e.ContentMismatchError(stray=StrayValues() as stray)
             | e.StrayTextWarning(stray=stray)
         ):
             return _read_as_missing(stray) if text_file else None
         case e.TooManyLevelsError(column=column):
-            return f"leave it out with {option('--ignore', [column])} (an identifier?) or group its levels"
+            ignore = option("--ignore", [column])
+            return f"leave it out with {ignore} (an identifier?) or group its levels"
         case e.StrayTextError(column=column):
             kind = option("--kind", [f"{column}=categorical"])
             return f"{kind}, or convert it to numbers"
     return None
 
 
-def _read_as_missing(stray: e.StrayValues) -> str:
+def _leave_out(names: Sequence[str]) -> str:
+    verb, them = ("leaves", "it") if len(names) == 1 else ("leave", "them")
+    return f"{option('--ignore', names)} {verb} {them} out"
+
+
+def _read_as_missing(stray: StrayValues) -> str:
     verb = "read" if len(stray.codes) > 1 else "reads"
     them = "them" if len(stray.words) > 1 else "it"
     return f"{option('--na', stray.codes)} {verb} {them} as missing"

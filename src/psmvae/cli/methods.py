@@ -87,7 +87,7 @@ def set_for_draws(imputer: Imputer) -> None:
 
 
 def check_options(method: Method, options: Iterable[str], *, where: str) -> None:
-    """Refuse options that a method has no parameter for; ``where`` names the source of the method."""
+    """Refuse options that a method has no parameter for; ``where`` names the method's source."""
     # psmvae, the default, takes every option: no need to load the classes
     if method is Method.PSMVAE:
         return

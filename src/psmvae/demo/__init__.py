@@ -1,4 +1,4 @@
-"""The demonstration: a simulated trial with known truth, imputed and compared."""
+"""The demo: a simulated trial with known true values, imputed by several methods."""
 
 from psmvae.demo.files import check_folder, write_files
 from psmvae.demo.study import Scores, Study, run_study

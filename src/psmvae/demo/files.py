@@ -1,4 +1,4 @@
-"""The files the demo leaves behind."""
+"""The output files of the demo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psmvae.simulate.trial import KINDS_OF_DROPOUT
+from psmvae.simulate.trial import DROPOUT_REASONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
     from psmvae.demo.study import Study
 
-PICTURE = "demo.png"
+FIGURE = "demo.png"
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder and see that the demo can draw, before any time is spent.
+    """Create the folder and check that matplotlib is installed, before any time is spent.
+
+    Parameters
+    ----------
+    folder : Path
+        The output folder.
 
     Raises
     ------
@@ -34,13 +39,26 @@ def check_folder(folder: Path) -> None:
     try:
         import matplotlib as mpl  # noqa: F401
     except ImportError as error:
-        message = "the demo draws a picture and needs matplotlib: pip install 'psmvae[plot]'"
+        message = "the demo draws a figure and needs matplotlib: pip install 'psmvae[plot]'"
         raise ImportError(message) from error
     folder.mkdir(parents=True, exist_ok=True)
 
 
 def sets_table(sets: NDArray[np.int64], proba: NDArray[np.float64]) -> Any:
-    """The set of each row and the probability of every set, as the command line writes them."""
+    """Return the table that ``psmvae sets`` writes.
+
+    Parameters
+    ----------
+    sets : ndarray of int of shape (row,)
+        The pattern set of each row.
+    proba : ndarray of float of shape (row, set)
+        The probability of every set.
+
+    Returns
+    -------
+    pyarrow.Table
+        Columns ``row`` (from 1), ``set``, ``probability_0``, ``probability_1`` and so on.
+    """
     import pyarrow as pa
 
     return pa.table(
@@ -53,37 +71,37 @@ def sets_table(sets: NDArray[np.int64], proba: NDArray[np.float64]) -> Any:
 
 
 def write_files(study: Study, folder: Path) -> list[Path]:
-    """Write the tables and the picture, replacing those of an earlier demo.
+    """Write the tables and the figure; files of an earlier demo are replaced.
 
     Parameters
     ----------
     study : Study
-        What `run_study` returned.
+        The result of `run_study`.
     folder : Path
         An existing folder.
 
     Returns
     -------
     list of Path
-        ``trial.csv`` (what was observed), ``truth.csv`` (nothing missing, and why each patient
-        left), ``filled.csv`` (imputed), ``sets.csv`` and ``demo.png``.
+        ``trial.csv`` (the observed data), ``truth.csv`` (the true values and dropout reasons),
+        ``filled.csv`` (imputed), ``sets.csv`` (pattern sets) and ``demo.png`` (the figure).
     """
     import pyarrow as pa
 
-    from psmvae.demo.picture import draw
+    from psmvae.demo.figure import draw
     from psmvae.table.io import atomic_path, keep_text, read_text, write_table
 
     trial = study.trial
-    reasons = np.array(KINDS_OF_DROPOUT)[trial.dropout]
+    reasons = np.array(DROPOUT_REASONS)[trial.dropout]
     write_table(study.table, folder / "trial.csv", force=True)
     tables = {
         "truth.csv": pa.table({**trial.complete, "dropout": reasons}),
-        # observed cells as they are written in trial.csv, filled ones with a few digits
+        # observed cells keep the text of trial.csv, imputed ones have six significant digits
         "filled.csv": keep_text(study.completed, read_text(folder / "trial.csv")),
         "sets.csv": sets_table(study.sets, study.proba),
     }
     for name, table in tables.items():
         write_table(table, folder / name, force=True)
-    with atomic_path(folder / PICTURE) as temporary:
+    with atomic_path(folder / FIGURE) as temporary:
         draw(study, temporary)
-    return [folder / name for name in ("trial.csv", *tables, PICTURE)]
+    return [folder / name for name in ("trial.csv", *tables, FIGURE)]

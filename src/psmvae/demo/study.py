@@ -1,4 +1,4 @@
-"""Impute the simulated trial with PSMVAE, the mean and MICE, and score each against the truth."""
+"""Impute the simulated trial with PSMVAE, the mean and MICE, and measure the errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psmvae.simulate import Trial, simulated_trial
-from psmvae.simulate.trial import KINDS_OF_DROPOUT, OUTCOME
+from psmvae.simulate.trial import DROPOUT_REASONS, OUTCOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
     from psmvae.training import Progress
 
-# name of a column -> its values without holes
+# the filled values of each column
 Filled = dict[str, "NDArray[np.float64]"]
 
 
 @dataclass(frozen=True)
 class Scores:
-    """How one method did.
+    """The errors of one method.
 
     Parameters
     ----------
     method : str
         The method's name.
     rmse : float or None
-        Root mean squared error over the missing cells, each column in units of its standard
-        deviation. None for a method that fills nothing.
+        Root mean squared error over the missing cells of the numeric columns, in standard
+        deviations of each column. None for a method that does not impute.
     rmse_outcome : float or None
-        The same over the outcomes that are missing because they were bad.
+        The same over the outcomes that are missing by bad-outcome dropout.
     bias : float
-        Mean of the outcome after imputation less its true mean, in points of the score.
+        Mean of the outcome after imputation minus its true mean, in points of the score.
     """
 
     method: str
@@ -48,7 +48,35 @@ class Scores:
 
 @dataclass(frozen=True)
 class Study:
-    """The demo's result: data first, then a table, a picture and files made from it."""
+    """The result of the demo.
+
+    Parameters
+    ----------
+    trial : Trial
+        The simulated trial.
+    filled : mapping of str to dict
+        The filled numeric columns of each method.
+    draws : ndarray of shape (imputation, row)
+        The outcome in each of PSMVAE's multiple imputations.
+    sets : ndarray of int of shape (row,)
+        The pattern set of each patient.
+    proba : ndarray of shape (row, set)
+        The probability of every set.
+    scores : tuple of Scores
+        The errors of each method.
+    rand_index : float
+        Adjusted Rand index of the sets and the true dropout reasons.
+    accuracy : float
+        Share of patients whose set matches their dropout reason, under the best matching.
+    set_of_reason : tuple of int
+        The set that is matched with each dropout reason.
+    seconds : float
+        Time that PSMVAE took to fit and impute.
+    table : pyarrow.Table
+        The observed data.
+    completed : pyarrow.Table
+        The data as imputed by PSMVAE.
+    """
 
     trial: Trial
     filled: Mapping[str, Filled]
@@ -58,7 +86,7 @@ class Study:
     scores: tuple[Scores, ...]
     rand_index: float
     accuracy: float
-    set_of_kind: tuple[int, ...]
+    set_of_reason: tuple[int, ...]
     seconds: float
     table: Any
     completed: Any
@@ -72,27 +100,27 @@ def run_study(
     device: str = "auto",
     callback: Callable[[Progress], None] | None = None,
 ) -> Study:
-    """Simulate the trial, impute it by each method and score the results.
+    """Simulate the trial, impute it by each method and measure the errors.
 
     Parameters
     ----------
     n : int, default=800
         Number of patients.
     seed : int, default=0
-        Seed of the trial and of the imputer.
+        Random seed of the trial and of the imputer.
     max_epochs : int, optional
-        Train for this many epochs instead.
+        Maximum number of epochs; chosen by the imputer by default.
     device : str, default="auto"
-        Where PSMVAE computes.
+        The device of PSMVAE.
     callback : callable, optional
-        Called after each epoch of PSMVAE's training.
+        Called with a `Progress` after each epoch of PSMVAE.
 
     Returns
     -------
     Study
-        The trial, what each method made of it, and the scores.
+        The trial, the imputations and their errors.
     """
-    # loaded here, so that it is no part of the time that PSMVAE takes
+    # loaded before the timer starts
     import torch  # noqa: F401
     from sklearn.metrics import adjusted_rand_score
 
@@ -104,7 +132,7 @@ def run_study(
     start = time.perf_counter()
     imputer = PSMVAEImputer(
         mask_model=SelfMask(columns=[OUTCOME]),
-        n_sets=len(KINDS_OF_DROPOUT),
+        n_sets=len(DROPOUT_REASONS),
         device=device,
         random_state=seed,
         max_epochs="auto" if max_epochs is None else max_epochs,
@@ -119,7 +147,7 @@ def run_study(
     }
     draws = [_column(one, OUTCOME) for one in imputer.sample(table, n=20, random_state=seed)]
     sets = imputer.predict_set(table)
-    accuracy, set_of_kind = _best_matching(sets, trial.dropout, imputer.n_sets_)
+    accuracy, set_of_reason = _best_matching(sets, trial.dropout, imputer.n_sets_)
     return Study(
         trial=trial,
         filled=filled,
@@ -132,7 +160,7 @@ def run_study(
         ),
         rand_index=float(adjusted_rand_score(trial.dropout, sets)),
         accuracy=accuracy,
-        set_of_kind=set_of_kind,
+        set_of_reason=set_of_reason,
         seconds=seconds,
         table=table,
         completed=completed,
@@ -140,7 +168,18 @@ def run_study(
 
 
 def trial_table(trial: Trial) -> Any:
-    """The trial as it was observed: an Arrow table with holes."""
+    """Return the observed data of a trial.
+
+    Parameters
+    ----------
+    trial : Trial
+        The trial.
+
+    Returns
+    -------
+    pyarrow.Table
+        All columns, null where missing.
+    """
     import pyarrow as pa
 
     return pa.table(
@@ -172,7 +211,7 @@ def _impute_mean(trial: Trial) -> Filled:
 
 
 def _impute_mice(trial: Trial) -> Filled:
-    """scikit-learn's IterativeImputer over BayesianRidge; categories as 0/1 columns."""
+    """scikit-learn's IterativeImputer with BayesianRidge; categories as 0/1 columns."""
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401
     from sklearn.impute import IterativeImputer
 
@@ -189,17 +228,17 @@ def _impute_mice(trial: Trial) -> Filled:
 
 
 def _score(method: str, trial: Trial, filled: Filled) -> Scores:
-    squared, of_bad_outcome = [], np.empty(0)
+    squared, squared_bad = [], np.empty(0)
     for name in _numeric(trial):
         truth = np.asarray(trial.complete[name], dtype=np.float64)
         error = ((filled[name] - truth) / truth.std()) ** 2
         squared.append(error[~trial.observed(name)])
         if name == OUTCOME:
-            of_bad_outcome = error[trial.dropout == KINDS_OF_DROPOUT.index("bad outcome")]
+            squared_bad = error[trial.dropout == DROPOUT_REASONS.index("bad outcome")]
     return Scores(
         method=method,
         rmse=float(np.sqrt(np.concatenate(squared).mean())),
-        rmse_outcome=float(np.sqrt(of_bad_outcome.mean())),
+        rmse_outcome=float(np.sqrt(squared_bad.mean())),
         bias=float(filled[OUTCOME].mean() - trial.complete[OUTCOME].mean()),
     )
 
@@ -211,12 +250,17 @@ def _complete_cases(trial: Trial) -> Scores:
 
 
 def _best_matching(
-    sets: NDArray[np.int64], kinds: NDArray[np.int64], n_sets: int
+    sets: NDArray[np.int64], reasons: NDArray[np.int64], n_sets: int
 ) -> tuple[float, tuple[int, ...]]:
-    """Share of rows in the right set, under the one-to-one naming of sets that makes it largest."""
-    counts = np.zeros((n_sets, len(KINDS_OF_DROPOUT)), dtype=np.int64)
-    np.add.at(counts, (sets, kinds), 1)
-    every = itertools.permutations(range(n_sets), len(KINDS_OF_DROPOUT))
-    best = max(every, key=lambda chosen: sum(counts[r, kind] for kind, r in enumerate(chosen)))
-    right = sum(int(counts[r, kind]) for kind, r in enumerate(best))
-    return right / len(sets), best
+    """Match each dropout reason with a set such that most rows match.
+
+    Returns the share of rows that match, and the set of each reason.
+    """
+    counts = np.zeros((n_sets, len(DROPOUT_REASONS)), dtype=np.int64)
+    np.add.at(counts, (sets, reasons), 1)
+    matchings = itertools.permutations(range(n_sets), len(DROPOUT_REASONS))
+    best = max(
+        matchings, key=lambda chosen: sum(counts[r, reason] for reason, r in enumerate(chosen))
+    )
+    n_matches = sum(int(counts[r, reason]) for reason, r in enumerate(best))
+    return n_matches / len(sets), best

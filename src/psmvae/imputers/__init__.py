@@ -3,8 +3,8 @@
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
 from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImputer
 from psmvae.imputers.gain import GAINImputer
+from psmvae.imputers.loading import load
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
-from psmvae.imputers.persist import load
 from psmvae.imputers.psmvae import PSMVAEImputer
 
 __all__ = [

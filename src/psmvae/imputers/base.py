@@ -1,4 +1,4 @@
-"""What all imputers share: tables in, tables out, the contract of scikit-learn."""
+"""Base class of all imputers: tables in, tables out, scikit-learn's estimator contract."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmvae.imputers import checks
+from psmvae._version import __version__
+from psmvae.imputers import checks, model_file
 from psmvae.imputers.output import in_container
+from psmvae.multiple.imputation import MultipleImputation
 from psmvae.table.codec import Codec, Encoded
-from psmvae.table.frames import array_names, open_table
+from psmvae.table.frames import Frame, array_names, open_table
 from psmvae.table.schema import Schema
 from psmvae.training.progress import Progress
 
@@ -28,98 +30,100 @@ Callback = Callable[[Progress], None]
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of every imputer: a subclass learns from model values and fills in model values.
+    """Base of every imputer.
 
-    Model values are standardised numbers or codes of levels, ``(row, column)``, columns in the
-    order of ``schema_.modelled``.
+    A subclass learns from and returns model values ``(row, column)``: standardised numbers or codes
+    of levels, with the columns of ``schema_.modelled`` in their order.
     """
 
     kinds: Mapping[str, str] | None
     handle_unknown: Literal["error", "missing"]
     random_state: int | np.random.RandomState | None
 
-    # False for imputers that learn from the table's own numbers
-    learns_from_standardised = True
+    # False for imputers that learn from numbers in the table's units
+    standardises_input = True
 
     schema_: Schema
     seed_: int
     n_rows_: int
     missing_rate_: Floats
-    # columns that the command line set aside; not there otherwise
+    # columns that the command line passes through unchanged; absent otherwise
     ignored_columns_: list[str]
 
     @abstractmethod
     def _check_parameters(self) -> None:
-        """Raise for any parameter out of its range."""
+        """Raise TypeError or ValueError for a parameter out of its range."""
 
     @abstractmethod
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        """Set all that is learned; say whether Ctrl-C cut it short.
+        """Learn all fitted attributes and return whether Ctrl-C ended training early.
 
-        ``began`` is when `fit` was called, by `time.perf_counter`.
+        ``began`` is the time of the call of `fit`, by `time.perf_counter`.
         """
 
     @abstractmethod
     def _points(self, x: Floats, m: Bools) -> Floats:
-        """The expected value (the most probable level) of every cell, ``(row, column)``."""
+        """Return the expected value (the most probable level) of every cell, ``(row, column)``."""
 
     @abstractmethod
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        """``n`` joint draws of the missing cells, ``(row, draw, column)``."""
+        """Return ``n`` joint draws of the missing cells, ``(row, draw, column)``."""
 
     @abstractmethod
     def _facts(self) -> dict[str, Any]:
-        """What `describe` tells of the fitted model, ready for JSON."""
+        """Return what `describe` adds for this class, as plain values."""
 
     @abstractmethod
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a file must hold beside the parameters: arrays by name, and plain values."""
+        """Return the fitted state for a model file: arrays by name, and plain values."""
 
     @abstractmethod
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
-        """Become what `_state` told; parameters and schema are set."""
+        """Restore from `_state()`; parameters and schema are set."""
 
     def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
-        """Learn from a table with holes.
+        """Fit the imputer to a table with missing cells.
 
         Parameters
         ----------
         X : table of shape (n_rows, n_columns)
-            A pandas, polars or pyarrow frame or an array.
+            A pandas or polars DataFrame, a pyarrow Table, a NumPy array or a list of rows.
         y : ignored
-            Here for scikit-learn's sake.
+            Present for API consistency.
         callback : callable, optional
-            Called with a `Progress` after every epoch, by imputers that have epochs.
+            Called with a `Progress` after every epoch, by imputers that train in epochs.
 
         Returns
         -------
         self
+            The fitted imputer.
         """
         del y
-        # what is loaded on first use, PyTorch above all, is part of a user's time
+        # imports on first use, above all that of PyTorch, count as time of the fit
         began = time.perf_counter()
         self._check_parameters()
         before = vars(self).copy()
         try:
             interrupted = self._learn(self._read(X), callback, began)
         except BaseException:
-            # what was learned before stays usable
+            # an earlier fit stays usable
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
         if interrupted:
             warnings.warn(
-                f"fit was interrupted after {getattr(self, 'n_epochs_', 0)} epochs; the imputer is "
-                "usable, with the best weights so far.",
+                f"fit was interrupted after {getattr(self, 'n_epochs_', 0)} epochs. The imputer "
+                "is fitted with the best weights so far.",
                 UserWarning,
                 stacklevel=2,
             )
         return self
 
     def _read(self, X: Any) -> Encoded:
-        """Set what a table tells before anything is learned from it, and return its cells."""
-        codec = Codec.fit(X, kinds=self.kinds)
-        encoded = codec.encode(X, standardise=self.learns_from_standardised)
+        """Set the attributes that describe the training table and return its model values."""
+        frame = open_table(X)
+        codec = Codec.fit(frame, kinds=self.kinds)
+        encoded = codec.encode(frame, standardise=self.standardises_input)
         validate_data(self, named(X), reset=True, skip_check_array=True)
         self.schema_ = codec.schema
         self.seed_ = checks.seed("random_state", self.random_state)
@@ -128,80 +132,128 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         return encoded
 
     def transform(self, X: Any) -> Any:
-        """Fill each missing cell with its expected value (its most probable level).
+        """Impute each missing cell by its expected value (its most probable level).
 
         Parameters
         ----------
-        X : table
-            The same columns as at fit.
+        X : table of shape (n_rows, n_columns)
+            The same columns as in `fit`.
 
         Returns
         -------
-        table
-            As X, without holes; in the container `set_output` asks for, if it does.
+        table of shape (n_rows, n_columns)
+            A table of the type of X without missing cells, or of the type that `set_output` asks
+            for. Observed cells are unchanged.
         """
-        x, m = self._encode(X)
-        filled = np.zeros(x.shape)
-        holes = ~m.all(1)
-        if holes.any():
-            filled[holes] = self._points(x[holes], m[holes])
-        table = self._codec(X).fill(X, filled)
+        frame, codec, encoded = self._open_table(X)
+        x, m = encoded.x, encoded.m
+        incomplete = ~m.all(1)
+        points = np.zeros((0, x.shape[1]))
+        if incomplete.any():
+            points = self._points(x[incomplete], m[incomplete])
+        table = codec.filler(frame, rows=incomplete)(points)
         container = _get_output_config("transform", self)["dense"]
         return table if container == "default" else in_container(table, container, self.schema_)
 
     def sample(
         self, X: Any, n: int = 20, *, random_state: int | np.random.RandomState | None = None
     ) -> list[Any]:
-        """Multiple imputation: ``n`` completed tables, each a draw from p(x_mis | x_obs, m).
+        """Draw ``n`` completed tables from p(x_mis | x_obs, m): multiple imputation.
 
-        The deep imputers draw from the fitted model, as if its weights were known. What is
-        uncertain of these is left out, so means and slopes differ too little between the tables and
-        intervals by Rubin's rules are too narrow, the more so the fewer rows there are. Members
-        trained with ``bootstrap=True``, as many as draws, put it in. The draws of `MICEImputer`
-        and `MeanImputer` have their parameters drawn too.
+        The deep imputers draw from the fitted model with its weights fixed. The uncertainty of the
+        weights is not included, so estimates vary too little between the tables and intervals by
+        Rubin's rules are too narrow, above all for few rows. Members trained with
+        ``bootstrap=True``, as many as draws, include it. `MICEImputer` and `MeanImputer` draw their
+        parameters too.
 
         Parameters
         ----------
-        X : table
-            The same columns as at fit.
-        n : int
+        X : table of shape (n_rows, n_columns)
+            The same columns as in `fit`.
+        n : int, default=20
             Number of completed tables.
-        random_state : int, RandomState or None
-            None draws the same tables at every call.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws. None gives the same tables at every call.
 
         Returns
         -------
         list of tables
+            Each as `transform` returns it.
         """
         checks.whole_number("n", n, low=1)
-        x, m = self._encode(X)
-        holes = ~m.all(1)
+        return self._complete(X, n, random_state)[0]
+
+    def impute_multiple(
+        self, X: Any, m: int = 20, *, random_state: int | np.random.RandomState | None = None
+    ) -> MultipleImputation:
+        """Draw completed tables for analyses that are pooled by Rubin's rules.
+
+        The tables are those of `sample`, with what is needed to analyse, pool and export them.
+
+        Parameters
+        ----------
+        X : table of shape (n_rows, n_columns)
+            The same columns as in `fit`.
+        m : int, default=20
+            Number of completed tables.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws. None gives the same tables at every call.
+
+        Returns
+        -------
+        MultipleImputation
+            The completed tables; ``.analyse(...)`` applies an analysis to each.
+        """
+        checks.whole_number("m", m, low=1)
+        tables, mask = self._complete(X, m, random_state)
+        info = {"imputer": type(self).__name__, "seed": self.seed_, "psmvae": __version__}
+        return MultipleImputation(X, tuple(tables), mask, info)
+
+    def _complete(self, X: Any, n: int, random_state: Any) -> tuple[list[Any], Bools]:
+        """Draw ``n`` completed tables; also return which cells were imputed."""
+        frame, codec, encoded = self._open_table(X)
+        x, m = encoded.x, encoded.m
+        incomplete = ~m.all(1)
         given = random_state is not None
         seed = checks.seed("random_state", random_state) if given else self._seed(2)
         drawn = np.zeros((0, n, x.shape[1]))
-        if holes.any():
-            drawn = self._draws(x[holes], m[holes], n, seed)
-        codec, tables = self._codec(X), []
-        for k in range(n):
-            filled = np.zeros(x.shape)
-            filled[holes] = drawn[:, k]
-            tables.append(codec.fill(X, filled))
-        return tables
+        if incomplete.any():
+            drawn = self._draws(x[incomplete], m[incomplete], n, seed)
+        filler = codec.filler(frame, rows=incomplete)
+        tables = [filler(drawn[:, k]) for k in range(n)]
+        mask = np.zeros((len(m), len(frame.names)), dtype=bool)
+        for column in codec.schema.modelled:
+            position = frame.names.index(column.name)
+            mask[:, position] = frame.cells(position).missing
+        return tables, mask
 
     def save(self, path: Any) -> None:
-        """Write the fitted imputer to a safetensors file; `psmvae.load` reads it."""
-        from psmvae.imputers.persist import save
+        """Write the fitted imputer to a safetensors file.
 
-        save(self, path)
+        Parameters
+        ----------
+        path : path
+            The file. An existing one is replaced when the new one is complete.
+
+        See Also
+        --------
+        psmvae.load : Read the file.
+        """
+        model_file.save(self, path)
 
     def describe(self) -> dict[str, Any]:
-        """Facts about the fitted imputer, ready for JSON."""
-        from psmvae.imputers.persist import describe
+        """Describe the fitted imputer.
 
-        return describe(self)
+        Returns
+        -------
+        dict
+            Plain values that JSON can hold: version, class, columns with kinds and missing rates,
+            and for deep imputers the resolved configuration and the validation error.
+        """
+        return model_file.describe(self)
 
     def __sklearn_tags__(self) -> Tags:
-        """NaN, strings and categories are welcome."""
+        """Declare that NaN, strings and categories are accepted."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -217,30 +269,37 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             )
 
     def _seed(self, purpose: int) -> int:
-        """Seeds for different purposes, from the one drawn at fit."""
+        """Return the seed of one purpose, derived from `seed_`."""
         return self.seed_ + 7919 * purpose
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "missing_rate_")
 
-    def _encode(self, X: Any) -> tuple[Floats, Bools]:
+    def _open_table(self, X: Any) -> tuple[Frame, Codec, Encoded]:
+        """Open a table once and return it with the codec of its columns and its model values."""
         self._check_fitted()
-        encoded = self._codec(X).encode(
-            X, handle_unknown=self.handle_unknown, standardise=self.learns_from_standardised
+        frame = open_table(X)
+        codec = self._codec(frame)
+        encoded = codec.encode(
+            frame, handle_unknown=self.handle_unknown, standardise=self.standardises_input
         )
         self._warn_of_names(X)
+        return frame, codec, encoded
+
+    def _encode(self, X: Any) -> tuple[Floats, Bools]:
+        encoded = self._open_table(X)[2]
         return encoded.x, encoded.m
 
-    def _codec(self, X: Any) -> Codec:
-        """Finds the columns of X by name, or by position where the fitted table was an array."""
-        names, given = self.schema_.names, open_table(X).names
+    def _codec(self, frame: Frame) -> Codec:
+        """Match columns by name, or by position where `fit` saw an array."""
+        names, given = self.schema_.names, frame.names
         by_name = hasattr(self, "feature_names_in_") or names != array_names(len(given))
         if by_name or set(names) == set(given):
             return Codec(self.schema_)
         return Codec(self.schema_.renamed(given))
 
     def _warn_of_names(self, X: Any) -> None:
-        """Say, as scikit-learn does, when only one of X and the fitted table has column names."""
+        """Warn, as scikit-learn does, if only one of X and the training table has column names."""
         name = type(self).__name__
         labels = getattr(X, "column_names", getattr(X, "columns", ()))
         labelled = len(labels) > 0 and all(isinstance(label, str) for label in labels)
@@ -256,5 +315,5 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
 
 def named(X: Any) -> Any:
-    """X as scikit-learn reads its feature names and width: frames as they are, others as arrays."""
+    """Return X as scikit-learn's `validate_data` expects it: a frame, or an array."""
     return X if hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)

@@ -1,7 +1,9 @@
-"""Chained equations: each column predicted from the others, again and again.
+"""Chained equations: each column predicted from the others, in rounds.
 
-scikit-learn fits the chain; what it found is kept as plain arrays, so that it can be written to
-a file and read back without running anything the file says.
+scikit-learn fits the chain. The fitted regressions are kept as plain arrays for two reasons. They
+are stored in the same safetensors files as the deep models, which hold data only; skops would add a
+second format whose files depend on scikit-learn's version. And `draw` needs what scikit-learn's
+estimators do not offer: a joint draw of noise, coefficients and cells, or one tree for each cell.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ class Step(Protocol):
     """Predicts one column from the others, ``(row, column)`` to ``(row,)``."""
 
     def predict(self, x: Floats) -> Floats:
-        """The best guess."""
+        """Return the conditional mean."""
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """One column that could have been."""
+        """Return a joint draw of the column."""
 
     def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Cells that could have been, each by itself."""
+        """Return independent draws of the cells."""
 
 
 STEPS: dict[str, Any] = {"ridge": Ridge, "trees": Trees}
@@ -45,25 +47,24 @@ STEPS: dict[str, Any] = {"ridge": Ridge, "trees": Trees}
 class Chain:
     """A fitted chain of equations.
 
-    A missing cell starts at its column's mean; then every step predicts the missing cells of one
-    column from the other columns as they stand. Rounds of steps follow one another as they did in
-    the fit, so a row that was in the table gets what it got there, and a new row is treated alike.
+    A missing cell starts at its column's mean. Every step then predicts the missing cells of one
+    column from the current values of the other columns, in the order of the fit. So a row of the
+    training table gets the values of the fit, and a new row is treated alike.
 
     Attributes
     ----------
     estimator : {"ridge", "trees"}
-        What predicts a column: Bayesian ridge regression, or extremely randomised trees.
+        Bayesian ridge regression, or extremely randomised trees.
     fill : ndarray of shape (column,)
-        Mean of each column; NaN for a column with nothing observed, which takes no part.
+        Mean of each column. NaN marks a column without observed cells, which is not used.
     column : ndarray of shape (step,)
-        The column a step predicts, counted among those that take part.
+        Target of each step, counted among the used columns.
     steps : tuple of Ridge or of Trees
-        The equations, from all other columns that take part.
+        Regressions on all other used columns.
     n_rounds : int
-        How often the fit went over the columns.
+        Number of rounds of the fit.
     converged : bool or None
-        Whether the last round changed so little that the fit stopped; None where the fit drew, as
-        draws do not settle.
+        Whether the fit stopped by its tolerance. None if it sampled, since draws do not converge.
 
     Examples
     --------
@@ -99,31 +100,36 @@ class Chain:
         n_jobs: int | None = None,
         groups: Sequence[int] | None = None,
     ) -> Self:
-        """Fit by scikit-learn's IterativeImputer; columns with few holes come first in a round.
+        """Fit with scikit-learn's IterativeImputer, columns with few missing cells first.
 
         Parameters
         ----------
         x : ndarray of shape (row, column)
-            The table, NaN where a cell is missing. Columns should be of like scale: one tolerance
-            is for all of them.
+            The table, with NaN for missing cells. Columns should have similar scales, since they
+            share one tolerance.
         estimator : {"ridge", "trees"}
-            What predicts a column.
+            Regression of each column.
         max_iter : int
-            Rounds at most.
+            Maximum number of rounds.
         tol : float
-            Stops when no cell changes by more than this, relative to the largest cell.
+            Stop when no cell changes by more than this, relative to the largest cell.
         n_estimators : int
-            Trees of each step, for ``"trees"``.
+            Number of trees of each step, for ``"trees"``.
         sample : bool
-            Fill in draws rather than means while fitting, for ``"ridge"``: what multiple imputation
-            asks for. All rounds are then used.
+            Impute draws instead of means during the fit, for ``"ridge"``, as multiple imputation
+            requires. All rounds are then run.
         seed : int
-            Of the trees and the draws.
+            Seed of the trees and the draws.
         n_jobs : int or None
-            Trees grown at the same time. It does not change the result.
+            Number of trees grown in parallel. It does not change the result.
         groups : sequence of int, optional
-            Columns of one number do not predict one another: indicators of the levels of one
-            column, which are missing together and sum to one.
+            Columns of the same group do not predict one another. The indicators of the levels of
+            one column form a group: they are missing jointly and sum to one.
+
+        Returns
+        -------
+        Chain
+            The fitted chain.
         """
         checks.choice("estimator", estimator, STEPS)
         if sample and estimator == "trees":
@@ -140,7 +146,7 @@ class Chain:
         imputer = _GroupedImputer(
             model,
             sample_posterior=sample,
-            # with one group there is nothing to predict from
+            # one group has no predictors
             max_iter=max_iter if len(np.unique(group)) > 1 else 0,
             tol=tol,
             random_state=seed,
@@ -164,43 +170,42 @@ class Chain:
         )
 
     def transform(self, x: Floats) -> Floats:
-        """The table with its missing cells predicted; the same bits each time.
+        """Impute the conditional mean of each missing cell.
 
-        A row does not depend on the rows around it. (scikit-learn makes one exception: where all
-        cells of a table are missing, it stops at the means.)
+        A row does not depend on the other rows. (scikit-learn makes one exception: if all cells of
+        a table are missing, it returns the means.)
 
         Parameters
         ----------
         x : ndarray of shape (row, column)
-            NaN where a cell is missing; not changed.
+            NaN where a cell is missing. Not modified.
 
         Returns
         -------
         ndarray of shape (row, column)
-            Observed cells as they were. A column that had nothing observed in the fit comes back
-            as it is.
+            Observed cells are unchanged, and so are columns without observed cells in the fit.
         """
         return self._filled(x, lambda step, others: step.predict(others))
 
     def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """As `transform`, but every step draws each cell by itself, as scikit-learn does.
+        """Impute independent draws of the cells, as scikit-learn does.
 
-        Each cell is as uncertain as it should be; means over many cells are not, see `draw`.
+        The variance of each cell is right. That of means over many cells is not, see `draw`.
         """
         return self._filled(x, lambda step, others: step.draw_cells(others, rng))
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """One multiple imputation: as `transform`, but every step draws.
+        """Impute one joint draw of all missing cells.
 
-        Ridge regression draws its noise, its coefficients and then the cells, anew at every step:
-        all cells of a column share a line that could have been. Fit with ``sample=True`` for this:
-        means filled in while fitting make columns look more alike than they are. Draws of one chain
-        share what the fit filled in; those of chains with seeds of their own differ in that too.
+        Ridge regression draws its noise variance, its coefficients and then the cells at every
+        step, so that all cells of a column share the drawn coefficients. Fit with ``sample=True``
+        for this: means imputed during the fit overstate the association between columns. Draws of
+        one chain share the imputations of its fit; chains with other seeds do not.
 
-        Trees give no distribution: for each cell, the prediction of one tree is drawn. A fully
-        grown tree predicts what was observed in one row like this one, so this is much like drawing
-        a donor from the leaves, as the method "rf" of R's mice does. It is approximate, and too
-        narrow where the trees agree.
+        Trees have no predictive distribution. For each cell the prediction of one random tree is
+        used. A leaf of a fully grown tree holds one observed value, so this resembles drawing
+        a donor from the leaves, as the method "rf" of R's mice does. The draws are approximate and
+        have too little variance where the trees agree.
         """
         return self._filled(x, lambda step, others: step.draw(others, rng))
 
@@ -225,12 +230,12 @@ class Chain:
         return filled
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All numbers of the chain, for a file; `facts` has the rest."""
+        """Return the arrays of the chain for a model file; `facts` has the rest."""
         steps = STEPS[self.estimator].pack(self.steps) if self.steps else {}
         return {"fill": self.fill, "column": self.column, **steps}
 
     def facts(self) -> dict[str, Any]:
-        """What is not an array, ready for JSON."""
+        """Return what is not an array, as plain values."""
         return {
             "estimator": self.estimator,
             "n_rounds": self.n_rounds,
@@ -239,12 +244,12 @@ class Chain:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """The chain that `arrays` and `facts` came from.
+        """Restore a chain from `arrays` and `facts`.
 
         Raises
         ------
         LookupError, ValueError
-            If they do not make a chain.
+            If they are inconsistent.
         """
         estimator, fill, column = facts["estimator"], arrays["fill"], arrays["column"]
         n = int((~np.isnan(fill)).sum())
@@ -270,7 +275,7 @@ class _GroupedImputer(IterativeImputer):  # type: ignore[misc]
 
 
 def _fit_quietly(imputer: Any, x: Floats) -> bool:
-    """Fit; whether scikit-learn did not warn that it ran out of rounds."""
+    """Fit and return whether scikit-learn converged within the rounds."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         imputer.fit(x)

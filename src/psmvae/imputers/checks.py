@@ -1,4 +1,4 @@
-"""Checks of an imputer's parameters: messages name the parameter, what was expected, what came."""
+"""Checks of parameters. Messages name the parameter, the expected values and the given one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def whole_number(name: str, value: Any, *, low: int) -> int:
-    """A whole number of at least ``low``."""
+    """Check for an integer of at least ``low``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number >= {low}, got {value!r}.")
     if value < low:
@@ -32,7 +32,7 @@ def number(
     open_high: bool = False,
     words: Sequence[str] = (),
 ) -> None:
-    """A number between ``low`` and ``high``, or one of a few words."""
+    """Check for a number between ``low`` and ``high``, or one of a few strings."""
     if isinstance(value, str) and value in words:
         return
     open_high = open_high or high == float("inf")
@@ -47,21 +47,21 @@ def number(
 
 
 def choice(name: str, value: Any, allowed: Collection[str]) -> str:
-    """One of a few words."""
+    """Check for one of a few strings."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name} must be one of {sorted(allowed)}, got {value!r}.")
     return value
 
 
 def yes_or_no(name: str, value: Any) -> bool:
-    """True or False."""
+    """Check for a bool."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
 
 
 def seed(name: str, value: Any) -> int:
-    """A seed drawn from what a user gave as the random state."""
+    """Draw a seed from a random state."""
     try:
         return int(check_random_state(value).randint(2**31 - 1))
     except ValueError as error:
@@ -72,13 +72,13 @@ def seed(name: str, value: Any) -> int:
 
 
 def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:
-    """An array of these sizes, from a file that may be damaged."""
+    """Check the shape of an array, which may come from a damaged file."""
     if tuple(array.shape) != sizes:
         raise ValueError(f"{name} must have shape {sizes}, got {tuple(array.shape)}.")
 
 
 def mask_module(module: object, n_members: int) -> None:
-    """What a user's mask model built: a module each of whose parameters has members first."""
+    """Check that a mask model built a module whose parameters have a leading member axis."""
     from torch import nn
 
     if not isinstance(module, nn.Module):
@@ -92,7 +92,7 @@ def mask_module(module: object, n_members: int) -> None:
 
 
 def torch_device(value: Any) -> torch.device:
-    """The device a user's setting stands for."""
+    """Return the torch device of a setting."""
     import torch
 
     if value == "auto":
@@ -106,5 +106,5 @@ def torch_device(value: Any) -> torch.device:
     if device.type not in ("cpu", "cuda"):
         raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:N', got {value!r}.")
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device={value!r} was asked for, but PyTorch sees no CUDA device here.")
+        raise ValueError(f"device={value!r} is not available: PyTorch finds no CUDA device.")
     return device

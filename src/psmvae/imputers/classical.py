@@ -1,4 +1,4 @@
-"""The classical imputers: mean, MICE and MissForest, with the tables and files of the others."""
+"""The classical imputers: mean, MICE and MissForest."""
 
 from __future__ import annotations
 
@@ -11,49 +11,64 @@ from numpy.typing import NDArray
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer
+from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
 from psmvae.table.codec import Encoded
 
 if TYPE_CHECKING:
     from psmvae.imputers.chain import Chain
 
-# No cell of a table counts as more deviations than this from the mean of its column.
+# Standardised cells are clipped here, so that their squares do not overflow.
 LIMIT = 1e100
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MatrixImputer(Imputer):
-    """Parameters of the imputers that work on a matrix of numbers.
+    """Base of the imputers that work on a matrix of numbers.
 
     Parameters
     ----------
     kinds : mapping of str to str, optional
-        The kind of a column where the inferred one is not wanted.
+        Kinds of columns that should not be inferred: "real", "positive", "integer", "count",
+        "binary", "ordinal" or "categorical".
     handle_unknown : {"error", "missing"}, default="error"
-        What to do with a category that was not there at fit.
+        Whether a category that `fit` did not see raises an error or counts as missing.
     random_state : int, RandomState or None, default=None
-        One number gives the same result twice.
+        Seed. The same integer gives the same result.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        Name, kind and scale of each column.
+    missing_rate_ : ndarray
+        Fraction of missing cells of each modelled column.
+    n_rows_ : int
+        Number of rows of the training table.
+    seed_ : int
+        Seed drawn from `random_state`.
+    matrix_ : Matrix
+        Encoding of the table as a matrix of numbers.
     """
 
     kinds: Mapping[str, str] | None = None
     handle_unknown: Literal["error", "missing"] = "error"
     random_state: int | np.random.RandomState | None = None
 
-    learns_from_standardised = False
+    standardises_input = False
 
     def _check_parameters(self) -> None:
         self._check_shared()
 
-    def _open(self, encoded: Encoded) -> Floats:
-        """Learn the matrix of the table, and give it."""
+    def _fit_matrix(self, encoded: Encoded) -> Floats:
+        """Learn the matrix encoding of the training table and apply it."""
         columns = self.schema_.modelled
         self.matrix_ = Matrix.fit(columns, encoded.x, encoded.m, standardise=self._standardises())
-        return self._opened(encoded.x, encoded.m)
+        return self._encode_matrix(encoded.x, encoded.m)
 
-    def _opened(self, x: Floats, m: Bools) -> Floats:
-        """The matrix of cells; standardised ones are held where their squares do not overflow."""
+    def _encode_matrix(self, x: Floats, m: Bools) -> Floats:
+        """Encode cells as a matrix, clipped to LIMIT where it is standardised."""
         with np.errstate(over="ignore"):
-            opened = self.matrix_.open(x, m)
+            opened = self.matrix_.encode(x, m)
         return np.clip(opened, -LIMIT, LIMIT) if self._standardises() else opened
 
     def _standardises(self) -> bool:
@@ -73,19 +88,20 @@ class MatrixImputer(Imputer):
         self.matrix_ = Matrix(self.schema_.modelled, *parts)
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class MeanImputer(MatrixImputer):
-    """Fill in the mean of each column, the most frequent level of a column with levels.
+    """Impute the mean of each column, or the most frequent level of a column with levels.
 
-    The yardstick every method must beat. `sample` draws from each column's own distribution, taken
-    to be Normal (for levels: their shares), whatever else is known of a row. It draws the mean and
-    variance (the shares) from their posterior first, so that draws are proper multiple imputations
-    where cells are missing completely at random and columns have nothing to do with one another.
+    The baseline of every comparison. `sample` draws from the marginal distribution of each column:
+    a Normal, or the frequencies of the levels. It first draws the mean and variance (the level
+    probabilities) from their posterior, so the draws are proper multiple imputations if cells are
+    missing completely at random and columns are independent.
 
-    Parameters
+    Attributes
     ----------
-    **parameters
-        Those of `MatrixImputer`: kinds, handle_unknown, random_state.
+    mean_, deviation_, count_ : ndarray
+        Mean, standard deviation and number of observed cells of each matrix column.
 
     Examples
     --------
@@ -99,12 +115,23 @@ class MeanImputer(MatrixImputer):
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """The same: the mean has no hyperparameters."""
+        """Return an imputer with default parameters: the mean has no hyperparameters.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        MeanImputer
+            An imputer that is not fitted yet.
+        """
         return cls(**overrides)
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         del callback, began
-        values = self._open(encoded)
+        values = self._fit_matrix(encoded)
         self.mean_ = np.nanmean(values, axis=0)
         self.deviation_ = np.nanstd(values, axis=0)
         self.count_ = (~np.isnan(values)).sum(0).astype(np.float64)
@@ -112,7 +139,7 @@ class MeanImputer(MatrixImputer):
 
     def _points(self, x: Floats, m: Bools) -> Floats:
         del m
-        return self.matrix_.close(np.tile(self.mean_, (len(x), 1)))
+        return self.matrix_.decode(np.tile(self.mean_, (len(x), 1)))
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         del m
@@ -124,12 +151,12 @@ class MeanImputer(MatrixImputer):
             deviation = self.deviation_ * np.sqrt(count / rng.chisquare(freedom))
             mean = self.mean_ + deviation / np.sqrt(count) * rng.normal(size=len(count))
             numbers = mean + deviation * rng.normal(size=shape)
-            # shares by the Bayesian bootstrap, Dirichlet with the levels' counts; the largest of
-            # log share + Gumbel noise is a draw of a level
+            # level probabilities by the Bayesian bootstrap, a Dirichlet with the levels' counts;
+            # the argmax of log probability + Gumbel noise is a draw of a level
             seen = np.clip((self.mean_ * matrix.scale + matrix.center) * count, 0.0, None)
             share = np.clip(rng.standard_gamma(seen), 1e-300, None)
             levels = (np.log(share) + rng.gumbel(size=shape) - matrix.center) / matrix.scale
-            drawn[:, k] = matrix.close(np.where(matrix.is_indicator, levels, numbers))
+            drawn[:, k] = matrix.decode(np.where(matrix.is_indicator, levels, numbers))
         return drawn
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -146,22 +173,24 @@ class MeanImputer(MatrixImputer):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class ChainImputer(MatrixImputer):
-    """Parameters of the imputers that chain equations, beside those of `MatrixImputer`.
+    """Base of the imputers by chained equations.
 
     Parameters
     ----------
     max_iter : int, default=10
-        Rounds over the columns at most.
+        Maximum number of rounds over the columns.
     tol : float, default=1e-3
-        Stop when a round changes no cell by more than this share of the largest value.
+        Stop when no cell changes in a round by more than this fraction of the largest value.
     standardise : bool, default=True
-        Standardise each column by its observed mean and deviation first, as the paper does. False
-        gives scikit-learn's `IterativeImputer` the numbers as they are.
+        Standardise each column by its observed mean and standard deviation first, as the paper
+        does. False passes the numbers to scikit-learn's `IterativeImputer` unchanged.
 
     Attributes
     ----------
     n_iter_ : int
-        Rounds that were fitted, the most of any chain.
+        Rounds fitted, the maximum over chains.
+    chains_ : list of Chain
+        The fitted chains of equations.
     """
 
     max_iter: int = 10
@@ -179,16 +208,16 @@ class ChainImputer(MatrixImputer):
 
     @property
     def n_iter_(self) -> int:
-        """Rounds that were fitted, the most of any chain."""
+        """Rounds fitted, the maximum over chains."""
         return max(chain.n_rounds for chain in self.chains_)
 
     def _points(self, x: Floats, m: Bools) -> Floats:
-        return self.matrix_.close(self.chains_[0].transform(self._opened(x, m)))
+        return self.matrix_.decode(self.chains_[0].transform(self._encode_matrix(x, m)))
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        rng, opened = np.random.default_rng(seed), self._opened(x, m)
+        rng, opened = np.random.default_rng(seed), self._encode_matrix(x, m)
         chains = self.chains_
-        drawn = [self.matrix_.close(chains[k % len(chains)].draw(opened, rng)) for k in range(n)]
+        drawn = [self.matrix_.decode(chains[k % len(chains)].draw(opened, rng)) for k in range(n)]
         return np.stack(drawn, axis=1)
 
     def _facts(self) -> dict[str, Any]:
@@ -218,38 +247,36 @@ class ChainImputer(MatrixImputer):
             }
             self.chains_.append(Chain.from_arrays(own, facts))
             checks.shape(f"{prefix}fill", own["fill"], self.matrix_.center.shape)
-        told = sum(name.startswith("chain") for name in arrays)
-        if not self.chains_ or told != sum(len(chain.arrays()) for chain in self.chains_):
+        n_arrays = sum(name.startswith("chain") for name in arrays)
+        if not self.chains_ or n_arrays != sum(len(chain.arrays()) for chain in self.chains_):
             raise ValueError(f"The arrays are not those of {len(self.chains_)} chains.")
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class MICEImputer(ChainImputer):
-    """Fill in missing values by chained equations: each column regressed on all others.
+    """Impute missing values by chained equations: each column is regressed on all others.
 
-    scikit-learn's `IterativeImputer` over `BayesianRidge`. Assumes that cells are missing at random
-    and that columns are linear in one another.
+    Fitted by scikit-learn's `IterativeImputer` with `BayesianRidge`. Cells are assumed to be
+    missing at random and columns to depend linearly on one another.
 
     Parameters
     ----------
     sample_posterior : bool, default=False
-        Draw from the posterior predictive distribution while fitting, instead of filling in its
-        mean: what `sample` needs. `transform` then gives one draw, each cell by itself, as
-        scikit-learn's does.
+        Impute draws from the posterior predictive distribution during `fit` instead of its mean.
+        Set this for `sample`. `transform` then returns one draw in which cells are drawn
+        independently, as scikit-learn's does.
     n_chains : int, default=5
-        Chains fitted with ``sample_posterior=True``; draw k of `sample` comes from chain k,
-        beginning again after the last.
-    **parameters
-        Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, handle_unknown,
-        random_state).
+        Number of chains fitted with ``sample_posterior=True``. Draw k of `sample` uses chain
+        k modulo `n_chains`.
 
     Notes
     -----
-    `sample` draws the noise, the coefficients and then the cells of every step: multiple imputation
-    by normal linear regressions, as the method "norm" of R's mice, for Rubin's rules. Where one
-    column has holes it is proper. Where several have many, draws are somewhat too alike: each step
-    keeps to what scikit-learn filled in while fitting. With ``sample_posterior=False`` these are
-    means, and relations between such columns come out too strong.
+    `sample` draws the noise variance, the coefficients and then the cells of every step: multiple
+    imputation by normal linear regression, like the method "norm" of R's mice. The draws are proper
+    if one column has missing cells. If several columns have many, draws vary slightly too little,
+    since each step conditions on the imputations of the fit. With ``sample_posterior=False`` these
+    are means, and associations between such columns are overstated.
 
     Examples
     --------
@@ -265,7 +292,18 @@ class MICEImputer(ChainImputer):
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """The paper's settings, which are scikit-learn's."""
+        """Return an imputer with the settings of the paper, which are scikit-learn's defaults.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        MICEImputer
+            An imputer that is not fitted yet.
+        """
         return cls(**overrides)
 
     def _check_parameters(self) -> None:
@@ -277,7 +315,7 @@ class MICEImputer(ChainImputer):
         from psmvae.imputers.chain import Chain
 
         del callback, began
-        x, draws = self._open(encoded), bool(self.sample_posterior)
+        x, draws = self._fit_matrix(encoded), bool(self.sample_posterior)
         self.chains_ = [
             Chain.fit(
                 x,
@@ -295,30 +333,28 @@ class MICEImputer(ChainImputer):
     def _points(self, x: Floats, m: Bools) -> Floats:
         if self.sample_posterior:
             rng = np.random.default_rng(self._seed(1))
-            return self.matrix_.close(self.chains_[0].draw_cells(self._opened(x, m), rng))
+            return self.matrix_.decode(self.chains_[0].draw_cells(self._encode_matrix(x, m), rng))
         return super()._points(x, m)
 
 
+@complete
 @dataclass(kw_only=True, repr=False, eq=False)
 class MissForestImputer(ChainImputer):
-    """Fill in missing values by chained forests: each column predicted by trees from all others.
+    """Impute missing values by chained forests: trees predict each column from all others.
 
-    scikit-learn's `IterativeImputer` over `ExtraTreesRegressor`. Assumes that cells are missing at
-    random. Levels are predicted through an indicator each, which for trees is predicting classes:
-    the variance of an indicator is half its Gini impurity. `sample` lets one tree drawn at random
-    speak for each cell: no proper multiple imputation. Cells are drawn one by one from one fit, so
-    what is uncertain of the forest averages out over them, and where trees agree draws are too
-    narrow; intervals by Rubin's rules cover too little.
+    Fitted by scikit-learn's `IterativeImputer` with `ExtraTreesRegressor`. Cells are assumed to be
+    missing at random. A column of levels is predicted through one indicator for each level. For
+    trees this is classification: the variance of an indicator is half its Gini impurity. `sample`
+    uses the prediction of one randomly drawn tree for each cell. This is not proper multiple
+    imputation: the uncertainty of the forest averages out over cells, and intervals by Rubin's
+    rules are too narrow.
 
     Parameters
     ----------
     n_estimators : int, default=10
-        Trees of each forest.
+        Number of trees of each forest.
     n_jobs : int or None, default=-1
-        Cores used to grow them; -1 takes all.
-    **parameters
-        Those of `ChainImputer` (max_iter, tol, standardise) and `MatrixImputer` (kinds, handle_unknown,
-        random_state).
+        Number of cores that grow trees. -1 uses all.
 
     Examples
     --------
@@ -334,7 +370,18 @@ class MissForestImputer(ChainImputer):
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
-        """The paper's settings: 10 trees, otherwise scikit-learn's."""
+        """Return an imputer with the settings of the paper: 10 trees, else scikit-learn's defaults.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        MissForestImputer
+            An imputer that is not fitted yet.
+        """
         return cls(**overrides)
 
     def _check_parameters(self) -> None:
@@ -348,7 +395,7 @@ class MissForestImputer(ChainImputer):
 
         del callback, began
         chain = Chain.fit(
-            self._open(encoded),
+            self._fit_matrix(encoded),
             estimator="trees",
             max_iter=int(self.max_iter),
             tol=float(self.tol),

@@ -1,4 +1,4 @@
-"""Regression trees grown by scikit-learn, kept as plain arrays."""
+"""Regression trees grown by scikit-learn, stored as arrays (see `chain` for the reason)."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from sklearn.ensemble import ExtraTreesRegressor
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-# Pairs of a row and a tree that are walked down at a time: bounds the memory of long tables.
+# Pairs of a row and a tree evaluated at once: bounds the memory for long tables.
 BLOCK = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """The trees of one forest, walked down by all rows at once, a level at a time.
+    """The trees of one forest, evaluated for all rows at once, level by level.
 
-    Only inner nodes are kept. The nodes of all trees stand in one row, a node before its children.
-    A child c >= 0 is a node, a child c < 0 the leaf with value ``value[~c]``. Most leaves of
-    a fully grown tree hold one cell of the training table, so trees share their values.
+    Only inner nodes are stored, those of all trees in one array, a node before its children.
+    A child c >= 0 is a node; a child c < 0 is the leaf with value ``value[~c]``. Most leaves of
+    a fully grown tree hold one training cell, so the trees share the array of values.
 
     Attributes
     ----------
     feature : ndarray of shape (node,)
-        The column a node asks for.
+        Column that a node splits on.
     threshold : ndarray of shape (node,), float32
-        Up to here a row goes to the left.
+        Rows with values up to the threshold go to the left child.
     child : ndarray of shape (node, 2), int32
-        Left and right.
+        Left and right child.
     root : ndarray of shape (tree,), int32
-        Where each tree begins.
+        Root node of each tree.
     value : ndarray of shape (value,)
-        What the leaves predict, rising.
+        Distinct predictions of the leaves, in ascending order.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Trees:
 
     @classmethod
     def of(cls, forest: Any) -> Self:
-        """The trees of a fitted forest of scikit-learn, with one output."""
+        """Copy the trees of a fitted forest of scikit-learn with one output."""
         feature, threshold, child, root, value = [], [], [], [], []
         n_nodes = n_leaves = 0
         for estimator in forest.estimators_:
@@ -78,7 +78,7 @@ class Trees:
         def shared(code: Ints) -> Ints:
             return np.where(code < 0, ~which[~np.minimum(code, -1)], code).astype(np.int32)
 
-        # a byte is enough for most tables, and there are many nodes
+        # one byte suffices for most tables, and there are many nodes
         small = np.uint8 if forest.n_features_in_ <= 256 else np.int32
         return cls(
             np.concatenate(feature).astype(small),
@@ -89,7 +89,7 @@ class Trees:
         )
 
     def predict(self, x: Floats) -> Floats:
-        """The mean over the trees for each row, the same bits as scikit-learn's with one job."""
+        """Return the mean over the trees, bit-identical to scikit-learn's with ``n_jobs=1``."""
         n_estimators = len(self.root)
         rows = max(1, BLOCK // n_estimators)
         total = np.zeros(len(x))
@@ -97,26 +97,26 @@ class Trees:
             part = x[start : start + rows]
             row = np.tile(np.arange(len(part)), n_estimators)
             leaf = self._leaves(part, row, np.repeat(self.root, len(part)))
-            # in the order of the trees: the sum of a row must not depend on how many rows there are
+            # summed in the order of the trees, so that a row does not depend on the block size
             for one in self.value[leaf].reshape(n_estimators, len(part)):
                 total[start : start + rows] += one
         return total / n_estimators
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """What one tree, drawn for each row, predicts."""
+        """Return the prediction of one random tree for each row."""
         return self.value[self._leaves(x, np.arange(len(x)), rng.choice(self.root, len(x)))]
 
     def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """The same: a tree is drawn for each row by itself."""
+        """Return `draw`: a tree is drawn for each row independently."""
         return self.draw(x, rng)
 
     def moved(self, at: NDArray[np.intp]) -> Trees:
-        """The same trees, their columns put ``at`` other places."""
+        """Return the same trees with column j renumbered to ``at[j]``."""
         return replace(self, feature=at[self.feature].astype(self.feature.dtype))
 
     @staticmethod
     def pack(forests: Sequence[Trees]) -> dict[str, NDArray[Any]]:
-        """Forests of equally many trees behind one another; `unpack` takes them apart."""
+        """Concatenate forests with the same number of trees; `unpack` is the inverse."""
         return {
             "feature": np.concatenate([trees.feature for trees in forests]),
             "threshold": np.concatenate([trees.threshold for trees in forests]),
@@ -129,7 +129,7 @@ class Trees:
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
-        """The forests that were packed, as views; ValueError where they are none."""
+        """Return packed forests as views; raise ValueError if they are inconsistent."""
         nodes, values = (np.cumsum(arrays[name])[:-1] for name in ("n_nodes", "n_values"))
         forests = [
             cls(*parts)
@@ -147,7 +147,7 @@ class Trees:
         return forests
 
     def check(self, n_features: int) -> None:
-        """Raise ValueError where the arrays are no trees over so many columns."""
+        """Raise ValueError if the arrays are not trees over ``n_features`` columns."""
         n = len(self.feature)
         codes = np.append(self.child, self.root)
         fits = (
@@ -160,14 +160,14 @@ class Trees:
             and bool((codes >= -len(self.value)).all() and (codes < n).all())
             and bool((self.feature < n_features).all() and (self.feature >= 0).all())
         )
-        # a child after its parent: the way down has an end
+        # a child comes after its parent, so every path ends
         onward = fits and (self.child < 0) | (self.child > np.arange(n)[:, None])
         if not np.all(onward):
-            raise ValueError("The nodes of a tree do not fit together.")
+            raise ValueError("The nodes of a tree are inconsistent.")
 
     def _leaves(self, x: Floats, row: Ints, node: Ints) -> NDArray[np.intp]:
-        """The leaf a row comes to from a node, for each pair of them."""
-        # scikit-learn grows trees on float32; a number out of its range is beyond every threshold
+        """Return the leaf that each row reaches from its start node."""
+        # scikit-learn compares in float32; a value beyond its range exceeds every threshold
         with np.errstate(over="ignore"):
             cell = x.astype(np.float32).ravel()
         child = self.child.ravel()
@@ -186,16 +186,16 @@ class Trees:
 
 
 def rounded_down(threshold: Floats) -> NDArray[np.float32]:
-    """The largest float32 that is no larger: a float32 is below the one where below the other."""
+    """Round to the next lower float32, which gives the same comparisons with float32 values."""
     near = threshold.astype(np.float32)
     return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near)
 
 
 class TreesRegressor(BaseEstimator):  # type: ignore[misc]
-    """Extremely randomised trees for scikit-learn to fit, which keeps only the arrays.
+    """Extremely randomised trees that keep only their arrays, for `IterativeImputer`.
 
-    A forest of scikit-learn takes several times the memory, and its mean depends in the last bit on
-    which of several jobs is done first.
+    scikit-learn's forest needs several times the memory, and with several jobs the last bit of its
+    mean depends on their order.
     """
 
     def __init__(self, n_estimators: int, seed: int, n_jobs: int | None) -> None:
@@ -204,11 +204,11 @@ class TreesRegressor(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(self, X: Floats, y: Floats) -> Self:
-        """Grow the trees."""
+        """Fit the trees."""
         forest = ExtraTreesRegressor(self.n_estimators, random_state=self.seed, n_jobs=self.n_jobs)
         self.trees_ = Trees.of(forest.fit(X, y))
         return self
 
     def predict(self, X: Floats) -> Floats:
-        """The mean over the trees for each row."""
+        """Return the mean over the trees for each row."""
         return self.trees_.predict(X)

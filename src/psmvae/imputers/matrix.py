@@ -1,4 +1,4 @@
-"""Tables as plain matrices of numbers, for methods that know nothing else."""
+"""Tables as matrices of numbers, for methods without column kinds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Matrix:
-    """The numbers of a table and the codes of its levels as a matrix with NaN, and back.
+    """Encoding of a table as a matrix of numbers with NaN, and its inverse.
 
-    A number becomes itself, in the table's units or standardised. A column with more than two
-    levels becomes an indicator for each level (the largest one wins on the way back), unless its
-    levels have an order; these and two levels become their code.
+    A number stays as it is, in the table's units or standardised. A categorical column with more
+    than two levels becomes one indicator for each level; the inverse takes the argmax. Ordinal and
+    binary columns become their codes.
 
     Parameters
     ----------
     columns : sequence of Column
         The modelled columns.
     center, scale : ndarray of shape (matrix column,)
-        Of the standardisation; 0 and 1 for none.
+        Standardisation; 0 and 1 for none.
     lowest : ndarray of shape (column,)
         Smallest observed value of each column in the table's units (a code for levels).
 
@@ -42,10 +42,10 @@ class Matrix:
     >>> colour = Column("colour", "categorical", "String", 3, levels=("blue", "green", "red"))
     >>> x, m = np.array([[2.0], [0.0]]), np.array([[True], [False]])
     >>> matrix = Matrix.fit([colour], x, m, standardise=False)
-    >>> matrix.open(x, m)
+    >>> matrix.encode(x, m)
     array([[ 0.,  0.,  1.],
            [nan, nan, nan]])
-    >>> matrix.close(np.array([[0.1, 0.7, 0.2]]))
+    >>> matrix.decode(np.array([[0.1, 0.7, 0.2]]))
     array([[1.]])
     """
 
@@ -55,7 +55,7 @@ class Matrix:
     lowest: Floats
 
     def __post_init__(self) -> None:
-        """Check the sizes, which may come from a file."""
+        """Check the shapes, which may come from a file."""
         n = len(self.group)
         checks.shape("center", self.center, (n,))
         checks.shape("scale", self.scale, (n,))
@@ -67,12 +67,12 @@ class Matrix:
         widths = [_width(column) for column in columns]
         n = sum(widths)
         plain = cls(tuple(columns), np.zeros(n), np.ones(n), np.zeros(len(widths)))
-        values = plain.open(x, m)
+        values = plain.encode(x, m)
         starts = np.cumsum([0, *widths[:-1]])
         lowest = np.nanmin(values[:, starts], axis=0)
         center, scale = plain.center, plain.scale
         if standardise:
-            # in units of a power of two near the largest, so that no square overflows
+            # scaled by a power of two near the largest value, so that no square overflows
             largest = np.nanmax(np.abs(values), axis=0)
             unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
             center, scale = (f(values / unit, axis=0) * unit for f in (np.nanmean, np.nanstd))
@@ -81,17 +81,17 @@ class Matrix:
 
     @property
     def is_indicator(self) -> Bools:
-        """Which columns of the matrix are indicators of a level."""
+        """Whether each matrix column is the indicator of a level."""
         widths = [_width(column) for column in self.columns]
         return np.repeat([width > 1 for width in widths], widths)
 
     @property
     def group(self) -> list[int]:
-        """The table column each matrix column is of."""
+        """Table column of each matrix column."""
         return [j for j, column in enumerate(self.columns) for _ in range(_width(column))]
 
-    def open(self, x: Floats, m: Bools) -> Floats:
-        """The matrix of numbers and codes ``(row, column)``, NaN where missing."""
+    def encode(self, x: Floats, m: Bools) -> Floats:
+        """Encode model values ``(row, column)`` as a matrix with NaN for missing cells."""
         parts = []
         for j, column in enumerate(self.columns):
             part = x[:, [j]]
@@ -101,8 +101,8 @@ class Matrix:
         opened: Floats = (np.hstack(parts) - self.center) / self.scale
         return opened
 
-    def close(self, matrix: NDArray[Any]) -> Floats:
-        """Model values of a matrix without NaN."""
+    def decode(self, matrix: NDArray[Any]) -> Floats:
+        """Decode a matrix without NaN to model values."""
         from psmvae.kinds import KINDS
 
         values = matrix * self.scale + self.center
@@ -117,7 +117,7 @@ class Matrix:
             elif kind.has_levels:
                 x[:, j] = np.clip(np.rint(part[:, 0]), 0, max(column.n_levels - 1, 0))
             else:
-                # a method that knows no kinds may go where this one cannot follow
+                # methods without kinds may predict values outside the domain of these
                 bounded = column.kind in ("positive", "count")
                 low = self.lowest[j] if bounded else -np.inf
                 x[:, j] = kind.standardise(np.maximum(part[:, 0], low), column)
@@ -125,5 +125,5 @@ class Matrix:
 
 
 def _width(column: Column) -> int:
-    """Matrix columns of a table column."""
+    """Number of matrix columns of a table column."""
     return column.n_levels if column.n_levels > 2 and column.kind != "ordinal" else 1

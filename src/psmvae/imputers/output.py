@@ -1,4 +1,4 @@
-"""Filled tables in the container that scikit-learn's ``set_output`` asks for."""
+"""Conversion of imputed tables to the container of scikit-learn's ``set_output``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from psmvae.table.schema import Schema
 
 
 def in_container(table: Any, container: Literal["pandas", "polars"], schema: Schema) -> Any:
-    """The table as a "pandas" or "polars" frame with its data types, columns in the order of fit.
+    """Convert to a "pandas" or "polars" frame with its dtypes, columns in the order of `fit`.
 
-    scikit-learn then only writes the names over the columns, so their order must be right; what it
-    converts well by itself is left to it.
+    scikit-learn then overwrites the column names, so their order must be that of `fit`. Arrays of
+    numbers are left to scikit-learn's own conversion.
     """
     if isinstance(table, np.ndarray):
         if table.dtype != object:

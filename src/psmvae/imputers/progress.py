@@ -1,4 +1,4 @@
-"""A progress bar for Python users; the command line draws its own."""
+"""Progress bar of ``verbose=True``; the command line has its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Callback = Callable[[Progress], None]
 
 @contextmanager
 def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
-    """Yield a callback that draws a bar on stderr, or None where there is nobody to see it."""
+    """Yield a callback that draws a bar on stderr, or None if stderr is not a terminal."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -37,7 +37,7 @@ def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
 
 
 def both(first: Callback | None, second: Callback | None) -> Callback | None:
-    """Call one after the other."""
+    """Combine two optional callbacks."""
     if first is None or second is None:
         return first or second
 

@@ -1,4 +1,4 @@
-"""Bayesian ridge regressions fitted by scikit-learn, kept as plain arrays."""
+"""Bayesian ridge regressions fitted by scikit-learn, stored as arrays."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Floats = NDArray[np.float64]
 class Ridge(NamedTuple):
     """Bayesian ridge regression: y ~ N(intercept + xᵀcoef, noise + (x − center)ᵀ Σ (x − center)).
 
-    That is one cell by itself, the other numbers taken as known: what scikit-learn draws from. All
-    cells share the coefficients, the intercept and the noise, so `draw` first draws these.
+    This is the posterior predictive distribution of one cell, from which scikit-learn draws. All
+    cells share the coefficients, the intercept and the noise variance, so `draw` draws these first.
 
     Attributes
     ----------
     coef : ndarray of shape (column,)
         Posterior mean of the coefficients.
     intercept : float
-        Of the mean.
+        Intercept of the mean.
     center : ndarray of shape (column,)
         Mean of the training rows.
     sigma : ndarray of shape (column · (column + 1) / 2,)
-        Posterior covariance of the coefficients, the lower triangle row by row.
+        Posterior covariance of the coefficients, the lower triangle in row-major order.
     noise : float
-        Variance of y about its mean: the sum of squared residuals over ``n_rows − effective``.
+        Residual variance: the sum of squared residuals over ``n_rows − effective``.
     n_rows : float
-        Rows with y observed.
+        Number of rows with y observed.
     effective : float
-        Effective number of coefficients: what the prior leaves of their number.
+        Effective number of coefficients under the prior.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class Ridge(NamedTuple):
 
     @classmethod
     def of(cls, fitted: Any, at: NDArray[np.intp], n: int, n_rows: int) -> Self:
-        """What a BayesianRidge of scikit-learn found in ``n_rows``, its columns ``at`` of ``n``."""
+        """Copy a BayesianRidge fitted on ``n_rows`` rows and the columns ``at`` of ``n``."""
         coef, center, sigma = np.zeros(n), np.zeros(n), np.zeros((n, n))
         coef[at], center[at] = fitted.coef_, fitted.X_offset_
         sigma[np.ix_(at, at)] = fitted.sigma_
@@ -73,33 +73,33 @@ class Ridge(NamedTuple):
         )
 
     def predict(self, x: Floats) -> Floats:
-        """Mean of the posterior predictive distribution of each row."""
+        """Return the posterior predictive mean of each row."""
         mean: Floats = x @ self.coef + self.intercept
         return mean
 
     def deviation(self, x: Floats) -> Floats:
-        """Standard deviation of the posterior predictive distribution of each row."""
+        """Return the posterior predictive standard deviation of each row."""
         away = x - self.center
-        # rounding must not make a variance negative
+        # rounding can make the quadratic form negative
         uncertain = np.maximum(((away @ self.covariance()) * away).sum(1), 0.0)
         deviation: Floats = np.sqrt(uncertain + self.noise)
         return deviation
 
     def covariance(self) -> Floats:
-        """Σ as a matrix."""
+        """Return Σ as a full matrix."""
         n = len(self.coef)
         sigma = np.zeros((n, n))
         sigma[np.tril_indices(n)] = self.sigma
         return sigma + np.tril(sigma, -1).T
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """One draw from the joint posterior predictive distribution of the rows.
+        """Draw once from the joint posterior predictive distribution of the rows.
 
-        The noise's variance from its scaled inverse χ² distribution, given it the coefficients and
-        the intercept, given these the cells: Rubin's normal-linear imputation. Drawn cell by cell,
-        what is uncertain of the line would average out over cells.
+        The noise variance comes from its scaled inverse χ² distribution, the coefficients and the
+        intercept are drawn given it, and the cells given these: Rubin's normal-linear imputation.
+        If cells were drawn independently, the uncertainty of the coefficients would average out.
         """
-        # one less for the intercept; one at least, as R's mice has it
+        # one degree of freedom for the intercept; at least one, as in R's mice
         freedom = max(self.n_rows - self.effective - 1, 1.0)
         scale = np.sqrt((self.n_rows - self.effective) / rng.chisquare(freedom))
         coef = _root(self.covariance()) @ rng.normal(size=len(self.coef))
@@ -109,17 +109,17 @@ class Ridge(NamedTuple):
         return drawn
 
     def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """One draw from the posterior predictive distribution of each row by itself."""
+        """Draw from the posterior predictive distribution of each row independently."""
         return rng.normal(self.predict(x), self.deviation(x))
 
     @staticmethod
     def pack(regressions: Sequence[Ridge]) -> dict[str, NDArray[Any]]:
-        """Regressions on equally many columns side by side; `unpack` takes them apart."""
+        """Stack regressions with the same number of columns; `unpack` is the inverse."""
         return {name: np.stack([getattr(r, name) for r in regressions]) for name in Ridge._fields}
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
-        """The regressions that were packed, as views; ValueError where they are none."""
+        """Return packed regressions as views; raise ValueError for wrong shapes."""
         n = n_features
         sizes = [(n,), (), (n,), (n * (n + 1) // 2,), (), (), ()]
         for name, size in zip(cls._fields, sizes, strict=True):
@@ -129,13 +129,13 @@ class Ridge(NamedTuple):
 
 
 def _root(sigma: Floats) -> Floats:
-    """L with L Lᵀ = Σ; columns that take no part have zeros."""
+    """Return L with L Lᵀ = Σ; unused columns are zero."""
     root, at = np.zeros_like(sigma), np.flatnonzero(sigma.diagonal() > 0)
     inner = sigma[np.ix_(at, at)]
     try:
         root[np.ix_(at, at)] = np.linalg.cholesky(inner)
     except np.linalg.LinAlgError:
-        # rounding has made a variance negative
+        # rounding made an eigenvalue negative
         value, vector = np.linalg.eigh(inner)
         root[np.ix_(at, at)] = vector * np.sqrt(np.maximum(value, 0.0))
     return root

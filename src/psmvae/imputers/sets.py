@@ -1,4 +1,4 @@
-"""Pattern sets across members: which set of one is which of another."""
+"""Matching of pattern sets across the members of an ensemble."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scipy.optimize import linear_sum_assignment
 def align_sets(q_r: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Match the sets of all members and order them by size, the largest first.
 
-    Sets carry no names: member 2's set 0 may be member 1's set 3. Each member's sets are matched to
-    the first member's by how many rows they share.
+    Mixture components are exchangeable: set 0 of one member may be set 3 of another. The sets of
+    each member are matched to those of the first by the number of shared rows.
 
     Parameters
     ----------
@@ -21,9 +21,9 @@ def align_sets(q_r: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     Returns
     -------
     order : ndarray of shape (member, set)
-        ``order[e, k]`` is the set of member e that is the k-th of all.
+        ``order[e, k]`` is the component of member e that forms set k.
     sizes : ndarray of shape (set,)
-        Mean share of the rows, falling.
+        Mean fraction of the rows, in descending order.
 
     Examples
     --------

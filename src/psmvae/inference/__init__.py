@@ -1,1 +1,1 @@
-"""Objectives and importance sampling, each defined once, from a model's densities."""
+"""Training objectives and posterior inference, from a model's log densities."""

@@ -1,8 +1,8 @@
-"""Importance sampling that spends draws on pairs of a row and a set that carry weight.
+r"""Importance sampling with a number of draws that adapts to each pair of a row and a set.
 
-Each pair is a sampler of its own: its mean weight estimates p(x_obs, m, r), so that pairs with
-different numbers of draws still add up. Sets have draws of their own, so that their errors are
-independent. Of ten sets most are soon seen to have no share in a row, and are not drawn from again.
+The mean weight of a pair estimates p(x_obs, m, r), so pairs may have different numbers of draws.
+The draws of different sets are independent. Most of many sets have a negligible posterior
+probability in a row after the first block of draws, and get no more.
 """
 
 from __future__ import annotations
@@ -10,77 +10,104 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from psmvae.inference.importance import Running, log_weights, tempered
+from psmvae.inference.importance import RunningEstimate, log_weights, tempered
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 
 
 class AdaptiveSampler:
-    """Draws for pairs of a row and a set until each row has enough.
+    """Draws z for pairs of a row and a set until each row has the target effective sample size.
 
     Parameters
     ----------
     model : GMVAE
-        A trained model of one member that `knows_pairs`.
-    blocks : list of Tensor
-        Noise of the draws, blocks of ``(set, draw, latent)`` for all rows.
-    proposal, trust : Tensor
-        As in `log_weights` and `tempered`, ``(1,)``.
-    enough : float
-        Effective sample size that each row is to have.
-    pairs_at_once : int
-        Pairs that fit the memory with a block of draws.
+        A model of one member that `supports_pairs`.
+    blocks : list of Tensor of shape (set, draw, latent)
+        Blocks of ε that all rows share, with standard deviation ``proposal_scale``.
+    proposal_scale : Tensor of shape (1,)
+        As in `log_weights`.
+    weight_power : Tensor of shape (1,)
+        As in `tempered`.
+    target_ess : float
+        Target effective sample size of each row.
+    pairs_per_chunk : int
+        Pairs that are evaluated at once.
     """
 
     def __init__(
         self,
         model: GMVAE,
         blocks: list[Tensor],
-        proposal: Tensor,
-        trust: Tensor,
-        enough: float,
-        pairs_at_once: int,
+        proposal_scale: Tensor,
+        weight_power: Tensor,
+        target_ess: float,
+        pairs_per_chunk: int,
     ) -> None:
-        self.model, self.blocks, self.enough = model, blocks, enough
-        self.proposal_scale, self.weight_power = proposal, trust
-        self.pairs_at_once = pairs_at_once
+        self.model, self.blocks, self.target_ess = model, blocks, target_ess
+        self.proposal_scale, self.weight_power = proposal_scale, weight_power
+        self.pairs_per_chunk = pairs_per_chunk
 
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The expected statistics of rows and their effective sample size."""
+        """Estimate the expected statistics of the missing cells.
+
+        Parameters
+        ----------
+        batch : Batch
+            Rows.
+
+        Returns
+        -------
+        expected : Tensor of shape (row, statistic)
+            The estimates.
+        ess : Tensor of shape (row,)
+            Effective sample sizes.
+        """
         model, n_sets = self.model, self.model.config.n_sets
-        n_rows, encoded = batch.x.shape[1], self.model.encode(batch)
-        running = Running(1, n_rows * n_sets, model.inputs.n_statistics, like=batch.x)
-        wanting = torch.arange(n_rows * n_sets, device=batch.x.device)
+        n_rows, encoding = batch.x.shape[1], self.model.encode(batch)
+        running = RunningEstimate(1, n_rows * n_sets, model.inputs.n_statistics, like=batch.x)
+        active = torch.arange(n_rows * n_sets, device=batch.x.device)
         for epsilon in self.blocks:
-            for pairs in wanting.split(self.pairs_at_once):
+            for pairs in active.split(self.pairs_per_chunk):
                 row, set_ = pairs // n_sets, pairs % n_sets
                 own = epsilon[set_][None, :, :, None]
-                densities = model.log_densities_of_pairs(batch, encoded, row, set_, own)
+                densities = model.log_densities_of_pairs(batch, encoding, row, set_, own)
                 log_w = log_weights(densities, self.proposal_scale)
                 log_w = tempered(log_w, densities.log_q_r, self.weight_power)
                 running.add(pairs, log_w, model.expected(densities))
-            share, size = self._of_sets(running, n_sets)
-            wanting = torch.nonzero((size < wanted(share, self.enough)).flatten())[:, 0]
-            if wanting.numel() == 0:
+            probability = torch.softmax(running.bound.reshape(-1, n_sets), -1)
+            ess = running.effective_sample_size.reshape(-1, n_sets)
+            active = torch.nonzero((ess < required_ess(probability, self.target_ess)).flatten())
+            active = active[:, 0]
+            if active.numel() == 0:
                 break
-        # a set without any weight has no expectation either
-        some = share > 0
-        expected = running.expected.reshape(n_rows, n_sets, -1)
-        expected = torch.where(some.unsqueeze(-1), expected, 0.0)
-        noise = torch.where(some, share.square() / size, 0.0).sum(1)
-        return (share.unsqueeze(-1) * expected).sum(1), 1 / noise
+        return self._combine(running.expected.reshape(n_rows, n_sets, -1), probability, ess)
 
     @staticmethod
-    def _of_sets(running: Running, n_sets: int) -> tuple[Tensor, Tensor]:
-        """The share of each set in a row and the effective sample size behind it: (row, set)."""
-        share = torch.softmax(running.bound.reshape(-1, n_sets), -1)
-        return share, running.effective_sample_size.reshape(-1, n_sets)
+    def _combine(expected: Tensor, probability: Tensor, ess: Tensor) -> tuple[Tensor, Tensor]:
+        """Average ``expected (row, set, statistic)`` over sets, and combine their ``ess``."""
+        # the estimate of a set with probability 0 is 0 / 0
+        possible = probability > 0
+        expected = torch.where(possible.unsqueeze(-1), expected, 0.0)
+        variance = torch.where(possible, probability.square() / ess, 0.0).sum(1)
+        return (probability.unsqueeze(-1) * expected).sum(1), 1 / variance
 
 
-def wanted(share: Tensor, enough: float) -> Tensor:
-    """Effective sample size that a set needs, given its share in a row.
+def required_ess(probability: Tensor, target_ess: float) -> Tensor:
+    r"""Effective sample size that a set needs for the row to reach its target.
 
-    The row's own is 1 / Σ_r (share_r² / size_r): with size_r ≥ enough · share_r it would be enough.
-    The root asks more of small shares, since these are estimates too.
+    That of the row is :math:`1 / \sum_r (p_r^2 / ess_r)`, so :math:`ess_r \ge target \cdot p_r`
+    suffices. The square root of p_r, itself an estimate, asks for more draws of improbable sets.
+
+    Parameters
+    ----------
+    probability : Tensor of shape (row, set)
+        Estimated posterior probabilities of the sets.
+    target_ess : float
+        Target of the row.
+
+    Returns
+    -------
+    Tensor of shape (row, set)
+        Required effective sample sizes.
     """
-    return enough * share.sqrt()
+    return target_ess * probability.sqrt()

@@ -1,11 +1,11 @@
 r"""Importance sampling of (z, r) given (x_obs, m).
 
-With sets enumerated and z drawn from q(z | r, ·), the weight of draw l and set r is
+r is enumerated and z is drawn from q(z | r, ·). The weight of draw l and set r,
 
 .. math:: w_{lr} = p(x_{obs}|z_l,r)\, p(m|\cdot)\, p(z_l|r)\, p(r) / q(z_l|r,\cdot),
 
-which targets p(z, r | x_obs, m). The weight printed in the paper has p(x_mis | z, r) in place of
-the first two factors and does not.
+has the target p(z, r | x_obs, m). The weight printed in the paper has p(x_mis | z, r) in place of
+the first two factors and does not have this target.
 """
 
 from __future__ import annotations
@@ -18,11 +18,21 @@ from torch import Tensor
 from psmvae.models.batch import LogDensities
 
 
-def log_weights(densities: LogDensities, proposal: Tensor | None = None) -> Tensor:
-    """Log w, ``(member, row, draw, set)``.
+def log_weights(densities: LogDensities, proposal_scale: Tensor | None = None) -> Tensor:
+    """Log importance weights.
 
-    ``proposal`` ``(member,)`` is how many times wider than q(z | ·) the draws were made: their
-    noise is ``densities.epsilon``, which then is not standard normal.
+    Parameters
+    ----------
+    densities : LogDensities
+        Log densities of a batch at the draws.
+    proposal_scale : Tensor of shape (member,), optional
+        c, if z was drawn from N(μ, c² Σ) instead of q(z | r, ·) = N(μ, Σ). ``densities.epsilon``
+        then has standard deviation c.
+
+    Returns
+    -------
+    Tensor of shape (member, row, draw, set)
+        log w.
     """
     joint = (
         densities.log_p_x_obs
@@ -31,25 +41,37 @@ def log_weights(densities: LogDensities, proposal: Tensor | None = None) -> Tens
         + densities.log_p_r.unsqueeze(2)
     )
     log_w = joint - densities.log_q_z
-    if proposal is None:
+    if proposal_scale is None:
         return log_w
-    c = proposal[:, None, None, None]
+    c = proposal_scale[:, None, None, None]
     square, n_latent = densities.epsilon.square().sum(-1), densities.epsilon.shape[-1]
-    # log q of N(μ, Σ) less that of N(μ, c² Σ)
+    # log N(z; μ, Σ) − log N(z; μ, c² Σ)
     return log_w + n_latent * torch.log(c) - 0.5 * (1 - c**-2) * square
 
 
-def tempered(log_w: Tensor, log_q_r: Tensor, trust: Tensor) -> Tensor:
-    """Log of q(r)^(1 − trust) · w^trust: from q(z, r | ·) at 0 to its target at 1.
+def tempered(log_w: Tensor, log_q_r: Tensor, weight_power: Tensor) -> Tensor:
+    """Log of q(r | ·)^(1 − a) · w^a, from q(z, r | ·) at a = 0 to the posterior at a = 1.
 
-    ``trust`` is ``(member,)``, for draws from q(z | ·) where it is below 1.
+    Parameters
+    ----------
+    log_w : Tensor of shape (member, row, draw, set)
+        Log importance weights. For a < 1, of draws from q(z | r, ·).
+    log_q_r : Tensor of shape (member, row, set)
+        log q(r | ·).
+    weight_power : Tensor of shape (member,)
+        a, from 0 to 1.
+
+    Returns
+    -------
+    Tensor of shape (member, row, draw, set)
+        Log tempered weights.
     """
-    a = trust[:, None, None, None]
+    a = weight_power[:, None, None, None]
     return torch.where(a < 1, a * log_w + (1 - a) * log_q_r.unsqueeze(2), log_w)
 
 
 def normalised(log_w: Tensor) -> Tensor:
-    """Weights that sum to one over draws and sets."""
+    """Weights ``(member, row, draw, set)`` that sum to one over draws and sets."""
     return torch.softmax(log_w.flatten(2), -1).reshape(log_w.shape)
 
 
@@ -59,30 +81,40 @@ def bound(log_w: Tensor) -> Tensor:
 
 
 def resample(log_w: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw (l, r) pairs in proportion to their weights.
+    """Draw pairs (l, r) with probabilities proportional to their weights.
 
-    ``uniform`` is ``(member, row, n)``; the answers, draw and set indices, have its shape.
+    Parameters
+    ----------
+    log_w : Tensor of shape (member, row, draw, set)
+        Log weights.
+    uniform : Tensor of shape (member, row, n)
+        Uniform numbers.
+
+    Returns
+    -------
+    draw, set_ : Tensor of shape (member, row, n)
+        Indices.
     """
     cumulative = normalised(log_w).flatten(2).cumsum(-1)
-    # the last cumulative weight may round to just under 1
+    # the last cumulative weight may be rounded to less than 1
     flat = torch.searchsorted(cumulative, uniform.contiguous(), right=True)
     flat = flat.clamp(max=cumulative.shape[-1] - 1)
     n_sets = log_w.shape[-1]
     return flat // n_sets, flat % n_sets
 
 
-class Running:
-    """What all draws so far come to, for rows whose draws arrive in blocks.
+class RunningEstimate:
+    """Self-normalised importance sampling estimates from draws that arrive in blocks.
 
-    Keeps Σ w, Σ w_l² and Σ w · value of each row relative to its largest weight, so that nothing
-    overflows. The result does not depend on how the draws were cut into blocks, but for rounding.
+    Keeps Σ w, Σ_l (Σ_r w)² and Σ w · value of each row, relative to its largest weight so that
+    nothing overflows. The result does not depend on the sizes of the blocks, except for rounding.
 
     Parameters
     ----------
     n_members, n_rows, n_values : int
         Sizes of the sums.
     like : Tensor
-        Gives the data type and device.
+        Tensor with the data type and device of the sums.
     """
 
     def __init__(self, n_members: int, n_rows: int, n_values: int, like: Tensor) -> None:
@@ -93,27 +125,34 @@ class Running:
         self.n_draws = like.new_zeros(n_rows)
 
     def add(self, rows: Tensor | slice, log_w: Tensor, values: Tensor | None) -> None:
-        """Add draws of some rows.
+        """Add a block of draws.
 
-        ``log_w`` is ``(member, row, draw, set)``, ``values`` has one more axis.
+        Parameters
+        ----------
+        rows : Tensor of shape (row,) or slice
+            The rows of the block.
+        log_w : Tensor of shape (member, row, draw, set)
+            Log weights.
+        values : Tensor of shape (member, row, draw, set, value) or None
+            Values to be averaged.
         """
         before = self.largest[:, rows]
         largest = torch.maximum(before, log_w.amax((2, 3)))
-        # what has no weight at all has none relative to it
+        # if all weights are 0, −inf − (−inf) would be NaN
         shift = torch.where(largest.isneginf(), 0.0, largest)
         w = torch.exp(log_w - shift[..., None, None])
-        # no draw so far: nothing to carry over
-        carry = torch.where(before.isneginf(), 0.0, torch.exp(before - largest))
+        # rescale the sums of earlier draws, of which there may be none
+        rescale = torch.where(before.isneginf(), 0.0, torch.exp(before - largest))
         self.largest[:, rows] = largest
         per_draw = w.sum(-1)
-        self.total[:, rows] = self.total[:, rows] * carry + per_draw.sum(-1)
-        self.squares[:, rows] = self.squares[:, rows] * carry**2 + per_draw.square().sum(-1)
+        self.total[:, rows] = self.total[:, rows] * rescale + per_draw.sum(-1)
+        self.squares[:, rows] = self.squares[:, rows] * rescale**2 + per_draw.square().sum(-1)
         if values is not None:
             flat = torch.bmm(
                 w.flatten(0, 1).flatten(1).unsqueeze(1), values.flatten(0, 1).flatten(1, 2)
             )
             added = flat.reshape(*w.shape[:2], -1)
-            self.values[:, rows] = self.values[:, rows] * carry.unsqueeze(-1) + added
+            self.values[:, rows] = self.values[:, rows] * rescale.unsqueeze(-1) + added
         self.n_draws[rows] += log_w.shape[2]
 
     @property
@@ -128,5 +167,5 @@ class Running:
 
     @property
     def effective_sample_size(self) -> Tensor:
-        """(Σ w_l)² / Σ w_l², ``(member, row)``."""
+        """(Σ_l w_l)² / Σ_l w_l² with w_l = Σ_r w_lr, ``(member, row)``."""
         return self.total.square() / self.squares

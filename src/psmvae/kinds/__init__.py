@@ -1,10 +1,11 @@
-"""The kinds of columns: each owns its encoding, its likelihood, its point estimate, its draw.
+"""The kinds of columns: each has its own encoding, likelihood, point estimate and draws.
 
-To add a kind, write one file with a class that fulfils :class:`psmvae.kinds.base.Kind` and list an
-instance here.
+To add a kind, write one file with a class that implements the protocol
+:class:`psmvae.kinds.base.Kind` and add an instance to `KINDS`.
 """
 
-from psmvae.kinds.base import Block, Column, Distribution, Kind, Level, Nodes, Scale
+from psmvae.kinds.base import Column, Kind, Level, Scale
+from psmvae.kinds.block import Block, Distribution, Nodes
 from psmvae.kinds.count import Count
 from psmvae.kinds.levels import Binary, Levels
 from psmvae.kinds.numeric import Integer, Real
@@ -15,5 +16,6 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (Real(), Integer(), Binary(), Levels(), Positive(), Count(), Ordinal())
 }
+"""All kinds by name."""
 
 __all__ = ["KINDS", "Block", "Column", "Distribution", "Kind", "Level", "Nodes", "Scale"]

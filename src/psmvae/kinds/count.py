@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from psmvae.kinds.base import Column, Nodes, Scale
+from psmvae.kinds.base import Column, Scale
+from psmvae.kinds.block import Nodes
 from psmvae.kinds.numeric import Real
 from psmvae.kinds.tools import (
     constants,
@@ -23,31 +24,31 @@ from psmvae.kinds.tools import (
 
 N_COUNT_NODES = 32
 N_FINE_COUNT_NODES = 64
-# Means of a cell: from practically never to more than float32 can tell apart by one.
+# Bounds of the mean of a cell: almost never, and more than float32 resolves to one.
 MIN_LOG1P_MEAN, MAX_COUNT = 1e-6, 1e9
-# The size parameter: 0.01 is nearly all zeros and rare bursts; a thousand times the mean is Poisson
-# but for a thousandth of the variance.
+# Bounds of the size parameter: at 0.01 nearly all counts are zero; at a thousand times the mean the
+# variance is within 0.1 % of that of a Poisson.
 MIN_SIZE, MAX_SIZE_OF_MEAN = 0.01, 1000.0
-# How softly log(1 + mean) turns away from 0, in its standard deviations.
+# Sharpness of the softplus that keeps log(1 + mean) positive, per standard deviation.
 SHARPNESS = 2.0
-# Loadings of columns of rare events are at most so much larger at the start, to make up for that.
-MAX_UNBENT = 3.0
+# Largest factor by which initial loadings compensate for the slope of that softplus.
+MAX_GAIN = 3.0
 
 
 @dataclass(frozen=True)
 class NegativeBinomial:
-    """Of each cell: mean μ and size r, so that the variance is μ + μ²/r; Poisson without a size."""
+    """Mean μ and size r of each cell: the variance is μ + μ²/r. Without a size, a Poisson."""
 
     log_mean: Tensor
     log_size: Tensor | None
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log Γ(x+r)/(Γ(r) x!) + r log r/(r+μ) + x log μ/(r+μ); or x log μ − μ − log x!."""
+        """Return log Γ(x+r)/(Γ(r) x!) + r log r/(r+μ) + x log μ/(r+μ); or x log μ − μ − log x!."""
         count = x.double()
         return (self.log_kernel(count) - torch.lgamma(count + 1)).to(self.log_mean.dtype)
 
     def log_kernel(self, count: Tensor) -> Tensor:
-        """Log p(x) + log x!, in float64: differences of large numbers."""
+        """Return log p(x) + log x!, in float64 because large terms cancel."""
         log_mean = self.log_mean.double()
         if self.log_size is None:
             return count * log_mean - torch.exp(log_mean)
@@ -58,14 +59,14 @@ class NegativeBinomial:
         return ways - size * softplus(log_odds) - count * softplus(-log_odds)
 
     def expected(self) -> Tensor:
-        """E[x] = μ."""
+        """Return E[x] = μ."""
         return torch.exp(self.log_mean).unsqueeze(-1)
 
     def kl(self, other: NegativeBinomial) -> Tensor:
-        """μ₁ log μ₁/μ₂ − μ₁ + μ₂ between Poissons; else summed over nodes."""
+        """Return μ₁ log μ₁/μ₂ − μ₁ + μ₂ between Poissons; quadrature otherwise."""
         if self.log_size is None and other.log_size is None:
             log_ratio = self.log_mean - other.log_mean
-            # large means cancel in the exponential of the ratio, and not after it
+            # in this form large means do not cancel
             return torch.exp(self.log_mean) * (log_ratio + torch.expm1(-log_ratio))
         x, log_width = self._bins(N_COUNT_NODES)
         log_p, log_q = self.at_nodes().log_kernel(x), other.at_nodes().log_kernel(x)
@@ -73,20 +74,20 @@ class NegativeBinomial:
         return (weight * (log_p - log_q)).sum(-1).to(self.log_mean.dtype)
 
     def nodes(self) -> Nodes:
-        """Whole numbers while they are few, else the middle of bins as wide as x varies there."""
+        """Return all counts if they are few, and midpoints of bins otherwise."""
         return self._grid(N_COUNT_NODES)
 
     def fine_nodes(self) -> Nodes:
-        """The same with more bins."""
+        """Return the same with more bins."""
         return self._grid(N_FINE_COUNT_NODES)
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """The count where the cumulative probability passes u; exact while counts are few."""
+        """Return the count where the cumulative probability exceeds u; exact if counts are few."""
         nodes = self.fine_nodes()
         return invert(nodes, nodes.log_weight.exp(), uniform)
 
     def at_nodes(self) -> NegativeBinomial:
-        """The same with an axis for nodes at the end."""
+        """Return the same distribution with a last axis for nodes."""
         log_size = None if self.log_size is None else self.log_size.unsqueeze(-1)
         return NegativeBinomial(self.log_mean.unsqueeze(-1), log_size)
 
@@ -94,21 +95,21 @@ class NegativeBinomial:
         x, log_width = self._bins(n)
         log_p = self.at_nodes().log_kernel(x) - torch.lgamma(x + 1)
         log_weight = torch.log_softmax(log_p + log_width, -1)
-        kept = self.log_mean.dtype
-        return Nodes(x.to(kept), log_weight.to(kept), log_width.exp().to(kept), whole=True)
+        dtype = self.log_mean.dtype
+        return Nodes(x.to(dtype), log_weight.to(dtype), log_width.exp().to(dtype), whole=True)
 
     @torch.no_grad()
     def _bins(self, n: int) -> tuple[Tensor, Tensor]:
-        """Middle and log width of ``n`` bins that cover all but 1e-6 or so, float64."""
+        """Return midpoints and log widths of ``n`` bins that cover all but about 1e-6; float64."""
         first, edges = self._edges(n)
         width = edges.diff(dim=-1)
         return first + edges[..., :-1] + 0.5 * (width - 1), width.log()
 
     def _edges(self, n: int) -> tuple[Tensor, Tensor]:
-        """The first count ``(..., column, 1)`` and edges from there ``(..., column, n + 1)``.
+        """Return the first count ``(..., column, 1)`` and edges above it ``(..., column, n + 1)``.
 
-        Edges are even in 2 √r asinh √(x/r), the scale on which the variance is about one
-        everywhere; they are rounded, and at least 1 apart.
+        Edges are evenly spaced in 2 √r asinh √(x/r), the variance-stabilising transform, rounded,
+        and at least 1 apart.
         """
         mean = torch.exp(self.log_mean.double()).unsqueeze(-1)
         if self.log_size is None:
@@ -123,8 +124,8 @@ class NegativeBinomial:
         def count(even: Tensor) -> Tensor:
             return size * torch.sinh(even / root).square()
 
-        # 6 deviations to either side, and more for the tails: exponential above, and below, where
-        # r is small, a power of x
+        # 6 standard deviations to either side, and more for the tails: the upper one is
+        # exponential, the lower one a power of x for small r
         high = mean + 6 * (mean + mean.square() / size).sqrt() + 8 * (1 + mean / size)
         first = count((even(mean) - 6 - 32 / root).clamp(min=0)).floor()
         share = torch.linspace(0, 1, n + 1, dtype=torch.float64, device=mean.device)
@@ -136,11 +137,10 @@ class NegativeBinomial:
 class CountBlock(nn.Module):
     """A group of count columns; a model value is the count itself.
 
-    Networks see the standardised log(1 + x), and densities on the same scale: log(1 + mean) is
-    center + scale · output where that is above zero, bent so that it stays there. So a column of
-    rare events is about linear in the output, and one of large counts log-linear. The size is
-    learned for each column, or comes from the network; a fixed scale, which has no meaning for
-    counts, is a Poisson.
+    The feature is the standardised log(1 + x). The mean is on the same scale: log(1 + mean) is the
+    softplus of center + scale · output. So the mean of rare events is about linear in the output,
+    and that of large counts log-linear. The size is a parameter of each column or an output of the
+    network. A fixed scale gives a Poisson, because counts have no such scale.
     """
 
     n_nodes = N_COUNT_NODES
@@ -159,7 +159,7 @@ class CountBlock(nn.Module):
         from_network = scale in ("network", "student")
         self.n_outputs = 2 if from_network else 1
         self.scale = "network" if from_network else scale
-        # half a count in all rows together, where none was seen
+        # a column of zeros has a mean of half a count in all rows
         mean = [max(c.mean, 0.5 / max(c.n_observed, 1)) for c in columns]
         for name, values in {
             "center": [c.center for c in columns],
@@ -176,7 +176,7 @@ class CountBlock(nn.Module):
             self.size = nn.Parameter(start.expand(n_members, 1, 1, 1, -1).clone())
 
     def forward(self, outputs: Tensor) -> NegativeBinomial:
-        """The distribution that a network's outputs stand for."""
+        """Return the distribution with the outputs as parameters."""
         log_mean = self._log_mean(outputs[..., 0])
         if isinstance(self.scale, float):
             return NegativeBinomial(log_mean, None)
@@ -185,26 +185,26 @@ class CountBlock(nn.Module):
         return NegativeBinomial(log_mean, low + (high - low) * torch.sigmoid(raw))
 
     def features(self, x: Tensor) -> Tensor:
-        """Standardised log(1 + x)."""
+        """Return the standardised log(1 + x)."""
         return ((torch.log1p(x) - self.center) / self.width).unsqueeze(-1)
 
     def statistics(self, x: Tensor) -> Tensor:
-        """The count itself."""
+        """Return the count itself."""
         return x.unsqueeze(-1)
 
     def point(self, expected: Tensor) -> Tensor:
-        """The mean, to be rounded in the table."""
+        """Return the mean, which `Count.restore` rounds."""
         return expected[..., 0]
 
     def error(self, expected: Tensor, x: Tensor) -> Tensor:
-        """Squared error in standard deviations."""
+        """Return the squared error in standard deviations."""
         return ((expected[..., 0] - x) / self.deviation).square()
 
     @torch.no_grad()
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
-        """The same slope of log(1 + mean), and the observed mean over z ~ N(0, I)."""
-        bend = -torch.expm1(-SHARPNESS * torch.log1p(self.mean) / self.width)
-        loading = loading / bend.clamp(min=1 / MAX_UNBENT).unsqueeze(-1)
+        """Return outputs with the slope of log(1 + mean) and the observed mean over z ~ N(0, I)."""
+        slope = -torch.expm1(-SHARPNESS * torch.log1p(self.mean) / self.width)
+        loading = loading / slope.clamp(min=1 / MAX_GAIN).unsqueeze(-1)
         spread = loading[..., 0].double().square().sum(1).sqrt()
         target = self.mean.to(spread).log().expand(spread.shape)
         bias = solve_increasing(
@@ -219,31 +219,31 @@ class CountBlock(nn.Module):
 
     @torch.no_grad()
     def start_scale(self, scale: Tensor) -> None:
-        """The size that leaves as much of the variance to chance as z does of the feature's."""
+        """Set the size so that z leaves the same share of variance as of the feature."""
         if self.scale == "learned":
             share = scale.square().clamp(max=1.0)
             self.size.copy_(self._raw_size(share)[:, None, None, None, :])
 
     def _log_mean(self, output: Tensor) -> Tensor:
-        bent = nn.functional.softplus(self.center / self.width + output, beta=SHARPNESS)
-        log1p_mean = (MIN_LOG1P_MEAN + self.width * bent).clamp(max=math.log(MAX_COUNT))
+        positive = nn.functional.softplus(self.center / self.width + output, beta=SHARPNESS)
+        log1p_mean = (MIN_LOG1P_MEAN + self.width * positive).clamp(max=math.log(MAX_COUNT))
         return log1p_mean + log1mexp(log1p_mean)
 
     def _raw_size(self, share: Tensor) -> Tensor:
-        """What stands for the size when this share of the variance is not due to the mean.
+        """Return the logit of the size for which `share` of the variance is not due to the mean.
 
-        share · variance = E[μ + μ²/r] and (1 − share) · variance = Var μ, solved for r.
+        Solves share · variance = E[μ + μ²/r] and (1 − share) · variance = Var μ for r.
         """
         variance, mean = self.deviation.square(), self.mean
         excess = share * variance - mean
         log_size = (mean.square() + (1 - share) * variance).log() - excess.clamp(min=1e-30).log()
         low, high = self.log_sizes
-        # off the ends, where a sigmoid has no gradient
+        # away from the bounds, where the sigmoid has no gradient
         return torch.logit(((log_size - low) / (high - low)).clamp(0.05, 0.95))
 
 
 class Count(Real):
-    """Whole numbers from zero: visits, children, events."""
+    """Counts, which are whole numbers from 0."""
 
     name = "count"
     likelihood = "count"
@@ -251,32 +251,32 @@ class Count(Real):
     limit = MAX_COUNT
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Below zero, or with a fraction."""
+        """Return where a value is negative or not whole."""
         return (values < 0) | (values % 1 > 0)
 
     def learn(self, values: NDArray[np.float64], column: Column) -> Column:
-        """Center and scale of log(1 + x); mean and deviation of x."""
+        """Return the column with center and scale of log(1 + x), mean and deviation of x."""
         center, scale = self.summarise(np.log1p(values))
         mean, deviation = self.summarise(values)
         return replace(column, center=center, scale=scale, mean=mean, deviation=deviation)
 
     def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """The count itself."""
+        """Return the count itself."""
         del column
         return values
 
     def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """The nearest count."""
+        """Return the nearest count."""
         del column
         return np.maximum(np.rint(x), 0.0)
 
     def log_jacobian(
         self, column: Column, x: NDArray[np.floating] | float = 0.0
     ) -> NDArray[np.float64]:
-        """A probability has no units."""
+        """Return 0: probabilities have no units."""
         del column
         return np.zeros(np.shape(x))
 
     def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> CountBlock:  # type: ignore[override]
-        """A negative binomial block, or a Poisson one where the scale is fixed."""
+        """Return a negative binomial block, or a Poisson block if the scale is fixed."""
         return CountBlock(columns, n_members, scale)

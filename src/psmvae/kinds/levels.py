@@ -10,44 +10,45 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from psmvae.kinds.base import X_LIMIT, Column, Nodes, Scale
+from psmvae.kinds.base import X_LIMIT, Column, Scale
+from psmvae.kinds.block import Nodes
 
-# A level never seen together with something still keeps this share when logits are started.
+# Smallest probability of a level when logits are initialised.
 MIN_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
 class Categorical:
-    """Softmax over levels a cell; ``log_p`` is ``(..., column, level)`` and normalised."""
+    """Probabilities of levels for each cell; ``log_p`` ``(..., column, level)`` is normalised."""
 
     log_p: Tensor
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log probability of the code x."""
+        """Return the log probability of the code x."""
         shape = torch.broadcast_shapes(self.log_p.shape[:-1], x.shape)
         codes = x.long().expand(shape).unsqueeze(-1)
         return self.log_p.expand(*shape, -1).gather(-1, codes).squeeze(-1)
 
     def expected(self) -> Tensor:
-        """The levels' probabilities."""
+        """Return the probabilities of the levels."""
         return self.log_p.exp()
 
     def kl(self, other: Categorical) -> Tensor:
-        """Σ p log(p / q); a padded level has p = 0 on both sides and adds nothing."""
+        """Return Σ p log(p / q); a padding level has p = q = 0 and adds nothing."""
         ratio = torch.where(self.log_p.isneginf(), 0.0, self.log_p - other.log_p)
         return (self.log_p.exp() * ratio).sum(-1)
 
     def nodes(self) -> Nodes:
-        """Every level with its probability: exact."""
+        """Return every level with its probability, which is exact."""
         codes = torch.arange(self.log_p.shape[-1], device=self.log_p.device).to(self.log_p.dtype)
         return Nodes(codes.expand(self.log_p.shape), self.log_p)
 
     def fine_nodes(self) -> Nodes:
-        """The same: nothing is finer than the levels."""
+        """Return `nodes`, which are exact."""
         return self.nodes()
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """The level where the cumulative probability passes u."""
+        """Return the level where the cumulative probability exceeds u."""
         passed = uniform.unsqueeze(-1) >= self.log_p.exp().cumsum(-1)
         last = (~self.log_p.isneginf()).sum(-1) - 1
         return torch.minimum(passed.sum(-1), last).to(uniform.dtype)
@@ -66,36 +67,36 @@ class CategoricalBlock(nn.Module):
         self.register_buffer("exists", exists, persistent=False)
 
     def forward(self, outputs: Tensor) -> Categorical:
-        """The softmax of the outputs, levels that do not exist left out."""
+        """Return the softmax of the outputs, without padding levels."""
         return Categorical(torch.log_softmax(outputs.masked_fill(~self.exists, -torch.inf), -1))
 
     def features(self, x: Tensor) -> Tensor:
-        """One-hot codes."""
+        """Return one-hot codes."""
         return nn.functional.one_hot(x.long(), self.n_features).to(x.dtype)
 
     def statistics(self, x: Tensor) -> Tensor:
-        """One-hot codes, whose mean are probabilities."""
+        """Return one-hot codes, whose means are probabilities."""
         return self.features(x)
 
     def point(self, expected: Tensor) -> Tensor:
-        """The most probable level."""
+        """Return the most probable level."""
         return expected.argmax(-1).to(expected.dtype)
 
     def error(self, expected: Tensor, x: Tensor) -> Tensor:
-        """Half the Brier score: 0 when certain and right, 1 when certain and wrong."""
+        """Return half the Brier score: between 0 (certain and right) and 1 (certain and wrong)."""
         return 0.5 * (expected - self.features(x)).square().sum(-1)
 
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities to first order: log(p + w z) ≈ log p + w z / p."""
+        """Return log probabilities to first order: log(p + w z) ≈ log p + w z / p."""
         share = mean.clamp(min=MIN_SHARE)
         return share.log(), (loading / share.unsqueeze(1)).clamp(-3.0, 3.0)
 
     def start_scale(self, scale: Tensor) -> None:
-        """A softmax has no scale."""
+        """Do nothing: a softmax has no scale."""
 
 
 class Levels:
-    """A fixed set of levels."""
+    """A fixed set of levels without an order."""
 
     name = "categorical"
     has_levels = True
@@ -104,36 +105,36 @@ class Levels:
     limit = X_LIMIT
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Codes are known to be levels."""
+        """Return False: codes are always valid."""
         return np.zeros(values.shape, dtype=bool)
 
     def learn(self, values: NDArray[np.float64], column: Column) -> Column:
-        """Codes are not standardised."""
+        """Return the column as it is: codes are not standardised."""
         del values
         return column
 
     def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """The code."""
+        """Return the code."""
         del column
         return values
 
     def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """The code, held inside the levels."""
+        """Return the nearest code of a level."""
         return np.clip(np.rint(x), 0, column.n_levels - 1)
 
     def log_jacobian(
         self, column: Column, x: NDArray[np.floating] | float = 0.0
     ) -> NDArray[np.float64]:
-        """A probability has no units."""
+        """Return 0: probabilities have no units."""
         del column
         return np.zeros(np.shape(x))
 
     def group(self, column: Column) -> int:
-        """Columns are padded to a common width: those of like size (2, 4, 8, …) go together."""
+        """Return the size class (2, 4, 8, … levels): blocks are padded to their largest column."""
         return max(column.n_levels - 1, 0).bit_length()
 
     def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> CategoricalBlock:
-        """A softmax block."""
+        """Return a softmax block."""
         del n_members, scale
         return CategoricalBlock([max(column.n_levels, 1) for column in columns])
 

@@ -24,25 +24,25 @@ from psmvae.kinds.tools import (
     solve_increasing,
 )
 
-# Thresholds are at least so far apart: the level between them keeps a probability.
+# Smallest distance of thresholds, so that the level between them has a positive probability.
 MIN_GAP = 1e-4
-# A level nobody has (a bool can be both) still starts with a share.
+# Smallest initial share of a level (of a bool, one level may be unobserved).
 MIN_SHARE = 1e-6
 LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
-# Noise of a feature at a linear start, at least; as much as factor analysis allows.
+# Smallest noise variance of a feature in `linear_start`, as in the factor analysis.
 MIN_PSI = 0.03
-FAR = 200.0
+MAX_THRESHOLD = 200.0
 
 
 def _shares(column: Column) -> NDArray[np.float64]:
-    """How often each level occurs, none never; all alike where nobody counted."""
+    """Return positive shares of the levels; equal ones if the column has none."""
     n_levels = max(column.n_levels, 1)
     share: NDArray[np.float64] = np.maximum(column.shares or np.ones(n_levels), MIN_SHARE)
     return np.asarray(share / share.sum())
 
 
 def _scores(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Normal scores: the Normal quantile of each level's middle rank, standardised."""
+    """Return normal scores: the Normal quantile of each level's mid-rank, standardised."""
     rank = np.cumsum(share) - share / 2
     score = np.array([NormalDist().inv_cdf(p) for p in np.clip(rank, 1e-9, 1 - 1e-9)])
     center, scale = (share * score).sum(), 1.0
@@ -54,9 +54,9 @@ def _scores(share: NDArray[np.float64]) -> NDArray[np.float64]:
 class OrdinalBlock(nn.Module):
     """A group of ordinal columns, padded to the largest number of levels among them.
 
-    p(x ≤ k) = sigmoid(θ_k − location): the network gives the location, thresholds θ are learned for
-    each column and member, and started at how often the levels occur. Networks see one feature, the
-    normal score of the level.
+    p(x ≤ k) = sigmoid(θ_k − location). The location is the output of the network. The thresholds θ
+    are parameters of each column and member, initialised from the shares of the levels. The one
+    feature is the normal score of the level.
     """
 
     exists: Tensor
@@ -81,7 +81,7 @@ class OrdinalBlock(nn.Module):
             score[j, : len(share)] = _scores(share)
             up_to[j] = np.pad(np.cumsum(share)[:-1], (0, width - len(share) + 1))
         self.register_buffer("score", torch.tensor(score).float(), persistent=False)
-        # p(x ≤ k); thresholds of padding go on upwards and are not used
+        # p(x ≤ k); thresholds of padding levels are increasing too, and not used
         up_to = np.where(np.arange(width) < n_levels.numpy() - 1, up_to, 1 - MIN_SHARE)
         self.register_buffer("up_to", torch.tensor(up_to[:, :-1]), persistent=False)
         deviation = constants([column.deviation for column in columns])
@@ -91,7 +91,7 @@ class OrdinalBlock(nn.Module):
         self._set_thresholds(torch.logit(self.up_to).expand(n_members, -1, -1))
 
     def forward(self, outputs: Tensor) -> Categorical:
-        """Log(σ(b) − σ(a)) = log σ(b) + log σ(−a) + log(1 − e^(a − b)), for a < b."""
+        """Return log(σ(b) − σ(a)) = log σ(b) + log σ(−a) + log(1 − e^(a − b)), for a < b."""
         gap = MIN_GAP + nn.functional.softplus(self.threshold[..., 1:])
         threshold = torch.cat([self.threshold[..., :1], gap], -1).cumsum(-1)
         shape = torch.broadcast_shapes(outputs.shape, (*self.threshold.shape[:-1], 1))
@@ -104,31 +104,31 @@ class OrdinalBlock(nn.Module):
         return Categorical(log_p.masked_fill(~self.exists, -torch.inf))
 
     def features(self, x: Tensor) -> Tensor:
-        """The level's normal score."""
+        """Return the normal score of the level."""
         score = self.score.to(x.dtype).expand(*x.shape, -1)
         return score.gather(-1, x.long().unsqueeze(-1))
 
     def statistics(self, x: Tensor) -> Tensor:
-        """One-hot codes, whose mean are probabilities."""
+        """Return one-hot codes, whose means are probabilities."""
         return nn.functional.one_hot(x.long(), self.n_statistics).to(x.dtype)
 
     def point(self, expected: Tensor) -> Tensor:
-        """The level nearest to the mean code."""
+        """Return the level nearest to the mean code."""
         return self._mean_code(expected).round()
 
     def error(self, expected: Tensor, x: Tensor) -> Tensor:
-        """Squared error of the mean code in standard deviations of codes.
+        """Return the squared error of the mean code, in standard deviations of the codes.
 
-        A near miss costs less than a far one, unlike with the Brier score of unordered levels.
+        Unlike the Brier score of unordered levels, it grows with the distance of the levels.
         """
         return ((self._mean_code(expected) - x) / self.deviation).square()
 
     @torch.no_grad()
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
-        """Location and thresholds for the same share of noise, and the observed marginal.
+        """Return locations with the same share of noise, and set thresholds to the marginal.
 
-        Of a standardised feature, z explains |loading|²; a logistic noise of variance π²/3 is to be
-        the rest.
+        z explains |loading|² of the variance of a standardised feature. The rest is logistic noise,
+        of variance π²/3.
         """
         psi = (1 - loading.square().sum(1)).clamp(min=MIN_PSI)
         slope = LOGISTIC_DEVIATION * psi.rsqrt()
@@ -137,19 +137,22 @@ class OrdinalBlock(nn.Module):
         return mean * slope, weight
 
     def start_scale(self, scale: Tensor) -> None:
-        """A cumulative logit has no scale."""
+        """Do nothing: a cumulative logit has no scale."""
 
     def _mean_code(self, probability: Tensor) -> Tensor:
         codes = torch.arange(self.n_statistics, device=probability.device)
         return (probability * codes).sum(-1)
 
     def _thresholds(self, spread: Tensor) -> Tensor:
-        """Thresholds that give the observed shares when the location is N(0, spread²)."""
+        """Return thresholds that give the observed shares if the location is N(0, spread²)."""
         spread = spread.double().unsqueeze(-1)
         target = self.up_to.to(spread).expand(*spread.shape[:-1], -1)
         spread = spread.expand(target.shape)
         return solve_increasing(
-            lambda theta: normal_mean(torch.sigmoid, theta, spread), target, -FAR, FAR
+            lambda theta: normal_mean(torch.sigmoid, theta, spread),
+            target,
+            -MAX_THRESHOLD,
+            MAX_THRESHOLD,
         )
 
     @torch.no_grad()
@@ -160,19 +163,19 @@ class OrdinalBlock(nn.Module):
 
 
 class Ordinal(Levels):
-    """Levels in an order: that of the column's data type, of numbers, or of the alphabet."""
+    """Ordered levels: in the order of the data type, numerical or alphabetical."""
 
     name = "ordinal"
     likelihood = "ordinal"
 
     def learn(self, values: NDArray[np.float64], column: Column) -> Column:
-        """Mean and deviation of the codes, and how often each occurs."""
+        """Return the column with mean and deviation of the codes, and shares of the levels."""
         mean, deviation = Real().summarise(values)
         counts = np.bincount(values.astype(np.intp), minlength=column.n_levels)
         shares = tuple((counts / counts.sum()).tolist())
         return replace(column, mean=mean, deviation=deviation, shares=shares)
 
     def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> OrdinalBlock:  # type: ignore[override]
-        """A cumulative logit block."""
+        """Return a cumulative logit block."""
         del scale
         return OrdinalBlock(columns, n_members)

@@ -1,4 +1,4 @@
-"""The Student-t distribution of a cell: a Normal whose tails forgive outliers."""
+"""The Student-t distribution, which is robust to outliers."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from psmvae.kinds.base import Nodes
+from psmvae.kinds.block import Nodes
 from psmvae.kinds.tools import kl_by_nodes
 
-# Mean and variance exist.
+# Above 2, so that mean and variance exist.
 MIN_DF = 3.0
-# Nodes are evenly spaced in t, where x = μ + σ sinh(t): that reaches 1500 scales to either side.
+# Nodes are evenly spaced in t with x = μ + σ sinh(t), up to 1500 σ from μ.
 REACH = 8.0
 N_STUDENT_NODES = 41
 N_FINE_STUDENT_NODES = 257
@@ -29,37 +29,37 @@ class Student:
     df: Tensor
 
     def log_prob(self, x: Tensor) -> Tensor:
-        """Log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − (ν+1)/2 log(1 + ((x−μ)/σ)²/ν)."""
+        """Return log Γ((ν+1)/2) − log Γ(ν/2) − ½ log νπ − log σ − (ν+1)/2 log(1 + ((x−μ)/σ)²/ν)."""
         standard = (x - self.location) * torch.exp(-self.log_scale)
         return self._log_constant() - self.log_scale + _log_shape(standard, self.df)
 
     def expected(self) -> Tensor:
-        """E[x] = μ."""
+        """Return E[x] = μ."""
         return self.location.unsqueeze(-1)
 
     def kl(self, other: Any) -> Tensor:
-        """By quadrature: there is no closed form, against a Student-t or a Normal."""
+        """Return the KL divergence by quadrature: there is no closed form."""
         return kl_by_nodes(self, other)
 
     def nodes(self) -> Nodes:
-        """The trapezoidal rule in t, which smooth densities suit."""
+        """Return the trapezoidal rule in t, accurate for smooth functions."""
         return self._grid(N_STUDENT_NODES)
 
     def fine_nodes(self) -> Nodes:
-        """The same with closer nodes."""
+        """Return the same rule with more nodes."""
         return self._grid(N_FINE_STUDENT_NODES)
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """μ + σ F⁻¹(u)."""
+        """Return μ + σ F⁻¹(u)."""
         return self.location + torch.exp(self.log_scale) * quantile(uniform, self.df)
 
     def at_nodes(self) -> Student:
-        """The same with an axis for nodes at the end."""
+        """Return the same distribution with a last axis for nodes."""
         parameters = (self.location, self.log_scale, self.df)
         return Student(*(parameter.unsqueeze(-1) for parameter in parameters))
 
     def _log_constant(self) -> Tensor:
-        # in float64: the difference of two large numbers where ν is large
+        # in float64, because the two terms cancel for large ν
         half = self.df.double() / 2
         ratio = torch.lgamma(half + 0.5) - torch.lgamma(half)
         return (ratio - 0.5 * torch.log(2 * math.pi * half)).to(self.df.dtype)
@@ -79,9 +79,10 @@ def _log_shape(standard: Tensor, df: Tensor) -> Tensor:
 
 
 def quantile(uniform: Tensor, df: Tensor) -> Tensor:
-    """The standard Student-t quantile, by G. W. Hill, CACM 13 (1970), algorithm 396.
+    """Return the standard Student-t quantile: algorithm 396 of G. W. Hill, CACM 13 (1970).
 
-    For at least 3 degrees of freedom it is off by less than 2e-5 · max(1, |quantile|).
+    PyTorch has no such function. For 3 degrees of freedom or more the error is below
+    2e-5 · max(1, |quantile|).
 
     Examples
     --------
@@ -103,11 +104,11 @@ def quantile(uniform: Tensor, df: Tensor) -> Tensor:
     c = (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b + c
     z = x.square()
     z = (((((0.4 * z + 6.3) * z + 36) * z + 94.5) / c - z - 3) / b + 1) * x
-    middle = torch.expm1(a * z.square())
-    # a series of the tail; where it is not used, y is set to where the series is finite
+    center = torch.expm1(a * z.square())
+    # a series for the tail; elsewhere y is replaced, so that the unused branch is finite
     y = torch.where(in_tail, y, 1e-3)
     tail = 1 / (((df + 6) / (df * y) - 0.089 * d - 0.822) * (df + 2) * 3) + 0.5 / (df + 4)
     tail = (tail * y - 1) * (df + 1) / (df + 2) + 1 / y
-    # a root has no gradient at 0, the median
-    square = df * torch.where(in_tail, tail, middle).clamp(min=1e-14)
+    # the square root has no gradient at 0, the median
+    square = df * torch.where(in_tail, tail, center).clamp(min=1e-14)
     return torch.sign(uniform - 0.5) * torch.sqrt(square)

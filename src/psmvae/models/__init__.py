@@ -1,1 +1,1 @@
-"""One small file a model: its factors and what it says of a batch."""
+"""The models: their factors, and the log densities of a batch of rows."""

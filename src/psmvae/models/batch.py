@@ -1,4 +1,4 @@
-"""What a model is given and what it answers."""
+"""The inputs and outputs of a model: a batch of rows, its encoding and its log densities."""
 
 from __future__ import annotations
 
@@ -13,11 +13,18 @@ from psmvae.nn.factors import PZ, GaussianZ
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows for each member, all ``(member, row, column)`` in the model's column order.
+    """Rows for each member, in the model's column order.
 
-    ``x`` holds model values (anything where not observed), ``m`` is the paper's mask (1 observed, 0
-    missing). ``visible`` is what the encoders may see (at most m), ``known`` is 0 where even the
-    mask is not to be scored: a cell held out to measure the error is neither observed nor missing.
+    Parameters
+    ----------
+    x : Tensor of shape (member, row, column)
+        Model values. Arbitrary where not observed.
+    m : Tensor of shape (member, row, column)
+        The mask: 1 observed, 0 missing.
+    visible : Tensor of shape (member, row, column)
+        1 for the cells that the encoders have as input, a subset of the observed cells.
+    known : Tensor of shape (member, row, column)
+        0 for validation cells, which count neither as observed nor as missing in p(m | ·).
     """
 
     x: Tensor
@@ -27,20 +34,32 @@ class Batch:
 
     @classmethod
     def of(cls, x: Tensor, m: Tensor) -> Batch:
-        """A batch as met at imputation: all that is observed is visible."""
+        """A batch for imputation, where all observed cells are visible."""
         return cls(torch.where(m > 0, x, 0.0), m, m, torch.ones_like(m))
 
-    def rows(self, which: Tensor) -> Batch:
-        """Some of the rows."""
+    def rows(self, index: Tensor) -> Batch:
+        """Select rows."""
         parts = (self.x, self.m, self.visible, self.known)
-        return Batch(*(part[:, which] for part in parts))
+        return Batch(*(part[:, index] for part in parts))
+
+    def cells(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return x, m and known with axes for draws and sets, ``(member, row, 1, 1, column)``."""
+        x, m, known = (part[:, :, None, None, :] for part in (self.x, self.m, self.known))
+        return x, m, known
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """What is said of a batch before any z: log q(r), q(z | r, ·) and the outputs' `shift`.
+    """The part of a model that does not depend on a draw of z.
 
-    ``log_q_r`` is ``(member, row, set)``, ``shift`` ``(member, row, 1, set, output)``.
+    Parameters
+    ----------
+    log_q_r : Tensor of shape (member, row, set)
+        log q(r | x_obs, m).
+    q_z : GaussianZ
+        q(z | r, x_obs, m).
+    shift : Tensor of shape (member, row, 1, set, output) or None
+        Added to the decoder outputs, so that their mean is that of the regression.
     """
 
     log_q_r: Tensor
@@ -48,23 +67,45 @@ class Encoding:
     shift: Tensor | None
 
     def of(self, row: Tensor, set_: Tensor) -> Encoding:
-        """That of some pairs of a row and a set, as rows with one set."""
+        """Select pairs ``row, set_`` ``(pair,)``. A pair becomes a row with one set."""
         shift = None if self.shift is None else self.shift[:, row, 0, set_][:, :, None, None]
         return Encoding(self.log_q_r[:, row, set_].unsqueeze(-1), self.q_z.of(row, set_), shift)
 
 
 @dataclass(frozen=True)
 class LogDensities:
-    """What a model says of a batch for given noise; sets are enumerated, never drawn.
+    """Log densities of a batch at draws of z, for every value of r.
 
-    Shapes: ``log_q_r`` ``(member, row, set)``, ``log_p_r`` ``(member, 1, set)``, the other log
-    densities ``(member, row, draw, set)``. ``epsilon`` is the noise and ``z`` what q_z makes of it.
-    ``p_x`` is the distribution missing cells are imputed from, before any tilt by the mask model;
-    ``shift`` is what a regression on x_obs moved its outputs by, where there is one; ``x_drawn``
-    the missing cells drawn from it where the mask model needs all of x. ``auxiliary`` is what
-    further factors (x_mis, w) add to the objective; it has no place in importance weights and is
-    None where it was not asked for. ``sets`` ``(row,)``, where given, is the one set that was asked
-    for of each row: set axes then have size one, and ``log_p_r`` a value a row.
+    Parameters
+    ----------
+    log_q_r : Tensor of shape (member, row, set)
+        log q(r | x_obs, m).
+    log_p_r : Tensor of shape (member, 1, set)
+        log p(r).
+    q_z : GaussianZ
+        q(z | r, x_obs, m).
+    p_z : PZ
+        p(z | r).
+    epsilon : Tensor of shape (member, row, draw, set, latent)
+        Standardised draws. Axes may have size one.
+    z : Tensor of shape (member, row, draw, set, latent)
+        ``q_z.at(epsilon)``.
+    log_p_x_obs : Tensor of shape (member, row, draw, set)
+        log p(x_obs | z, r).
+    log_p_m : Tensor of shape (member, row, draw, set)
+        log p(m | ·).
+    p_x : Cells
+        Distribution from which missing cells are imputed, before it is tilted by p(m | x, ·).
+    shift : Tensor of shape (member, row, 1, set, output) or None
+        As in `Encoding`.
+    x_drawn : Tensor of shape (member, row, draw, set, column) or None
+        x with drawn missing values, if p(m | ·) was evaluated at draws.
+    auxiliary : Tensor of shape (member, row, draw, set) or None
+        Terms of x_mis or w in the ELBO. They are no part of importance weights. None if they were
+        not requested.
+    sets : Tensor of shape (row,) or None
+        If given, the batch has one set for each row: set axes have size one and ``log_p_r`` is
+        ``(member, row, 1)``.
     """
 
     log_q_r: Tensor
@@ -83,15 +124,15 @@ class LogDensities:
 
     @property
     def kl_z(self) -> Tensor:
-        """KL(q(z|r,·) || p(z|r)), ``(member, row, set)``."""
+        """KL(q(z | r, ·) || p(z | r)), ``(member, row, set)``."""
         return self.q_z.kl(self.p_z)
 
     @property
     def log_q_z(self) -> Tensor:
-        """Log q(z|r,·), ``(member, row, draw, set)``."""
+        """Log q(z | r, ·), ``(member, row, draw, set)``."""
         return self.q_z.log_prob_at(self.epsilon)
 
     @property
     def log_p_z(self) -> Tensor:
-        """Log p(z|r), ``(member, row, draw, set)``."""
+        """Log p(z | r), ``(member, row, draw, set)``."""
         return self.p_z.log_prob(self.z, self.sets)

@@ -1,4 +1,4 @@
-"""The deep latent Gaussian model of the paper: a GMVAE with a second Gaussian latent w."""
+"""The deep latent Gaussian model of the paper: a GMVAE with a second Gaussian latent variable w."""
 
 from __future__ import annotations
 
@@ -7,41 +7,55 @@ from torch import Tensor
 from psmvae.kinds import Column
 from psmvae.models.batch import Batch
 from psmvae.models.config import LatentConfig
-from psmvae.models.gmvae import GMVAE
+from psmvae.models.gmvae import GMVAE, TrainingTerms
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
 
 
 class DLGM(GMVAE):
-    """p(r) p(z|r) p(w|z,r) p(x|z,r) p(m|·) with q(r|·) q(z|r,·) q(w|z,r,·).
+    r"""p(r) p(z|r) p(w|z,r) p(x|z,r) p(m|·) with q(r|·) q(z|r,·) q(w|z,r,·).
 
-    w has a dimension for each column of x, and x does not depend on it: as the paper writes it,
-    its inference is PSMVAE's with w for x_mis. The bound is the GMVAE's less
-    KL(q(w|·) || p(w|z,r)), which is PSMVAE's at π' = 1, where nothing observed ever says anything
-    about x_mis. (The paper's text calls this π' = 0; its formulas are those of 1.)
+    w has one dimension for each column of x, and x does not depend on w: inference is that of the
+    PSMVAE with w in place of x_mis. The ELBO is that of the GMVAE with the additional term
+
+    .. math:: -E_{q(z, r|\cdot)}\, KL(q(w|z,r,\cdot) \| p(w|z,r)),
+
+    the PSMVAE's term of x_mis at π' = 1, where observed cells carry no information about x_mis.
+    (The paper's text calls this case π' = 0, but its formulas are those of π' = 1.)
+
+    Parameters
+    ----------
+    layout : Layout
+        The columns in the model's order.
+    config : LatentConfig
+        The configuration.
+    missing_rate : Tensor of shape (column,)
+        Fraction of missing cells of each column.
+    noise : Noise
+        Random numbers for initial weights.
     """
 
     def __init__(
         self, layout: Layout, config: LatentConfig, missing_rate: Tensor, noise: Noise
     ) -> None:
-        reals = [Column(f"w{j}", "real", "Float64", 1) for j in range(len(layout.columns))]
-        layout_w = Layout.of(reals)
+        w = [Column(f"w{j}", "real", "Float64", 1) for j in range(len(layout.columns))]
+        layout_w = Layout.of(w)
         super().__init__(layout, config, missing_rate, noise, second=layout_w)
         self.q_w = QXMis(self.sizes, self.n_in, layout_w, config.network.light(), noise)
 
-    def auxiliary(
+    def training_terms(
         self,
         batch: Batch,
-        shown: Tensor,
+        inputs: Tensor,
         z: Tensor,
         p_x_mis: Cells,
-        second: Cells | None,
+        p_second: Cells | None,
         noise: Noise | None,
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """−KL(q(w | ·) || p(w | z, r)); missing values are drawn as in the GMVAE."""
-        _, x_drawn = super().auxiliary(batch, shown, z, p_x_mis, second, noise)
-        if second is None:
-            return None, x_drawn
-        q_w = self.q_w(shown, z, noise)
-        return -q_w.kl(second).sum(-1), x_drawn
+    ) -> TrainingTerms:
+        """−KL(q(w | z, r, ·) || p(w | z, r)), and drawn values as in the GMVAE."""
+        terms = super().training_terms(batch, inputs, z, p_x_mis, p_second, noise)
+        if p_second is None:
+            return terms
+        q_w = self.q_w(inputs, z, noise)
+        return TrainingTerms(-q_w.kl(p_second).sum(-1), terms.x_drawn)

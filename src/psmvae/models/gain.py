@@ -1,4 +1,4 @@
-"""GAIN: a generator fills in, a discriminator says cell by cell what was filled in."""
+"""GAIN: a generator imputes cells, a discriminator classifies each cell as observed or imputed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
 
-# Missing cells enter the generator as noise from U(0, NOISE), as its authors have it.
+# Missing cells enter the generator as noise from U(0, NOISE), as in the GAIN authors' code.
 NOISE = 0.01
 
 
@@ -25,9 +25,9 @@ class GAIN(nn.Module):
     layout : Layout
         The columns in the model's order.
     config : GAINConfig
-        Sizes and weights.
+        The configuration.
     noise : Noise
-        Where first weights come from.
+        Random numbers for initial weights.
     """
 
     statistic_column: Tensor
@@ -35,7 +35,7 @@ class GAIN(nn.Module):
     def __init__(self, layout: Layout, config: GAINConfig, noise: Noise) -> None:
         super().__init__()
         self.config = config
-        # the distributions' means are what the generator says of x; their scales play no part
+        # the generator's output is the mean of these distributions; their scales are not used
         self.inputs = Columns(layout, config.n_members, 1.0)
         columns, network = self.inputs, config.network
         self.generator = MLP(
@@ -53,55 +53,80 @@ class GAIN(nn.Module):
             noise=noise,
         )
 
-        # the column each statistic is of
+        # the column of each statistic
         sizes = [n for block in columns.blocks for n in [block.n_statistics] * block.n_columns]
         owner = torch.arange(columns.n_columns).repeat_interleave(torch.tensor(sizes))
         self.register_buffer("statistic_column", owner, persistent=False)
 
     def generate(self, batch: Batch, filler: Tensor | float) -> Tensor:
-        """E[statistics(x)] of every cell, ``(member, row, statistic)``.
+        """Generate E[statistics(x)] of every cell.
 
-        ``filler`` is what the generator sees in place of cells that are not visible.
+        Parameters
+        ----------
+        batch : Batch
+            Rows.
+        filler : float or Tensor of shape (member, row, feature)
+            Input in place of cells that are not visible.
+
+        Returns
+        -------
+        Tensor of shape (member, row, statistic)
+            Output of the generator.
         """
-        seen = self.inputs.per_feature(batch.visible)
-        filled = torch.where(seen > 0, self.inputs.features(batch.x), filler)
+        visible = self.inputs.per_feature(batch.visible)
+        filled = torch.where(visible > 0, self.inputs.features(batch.x), filler)
         outputs: Tensor = self.generator(torch.cat([filled, batch.visible], -1))
-        # distributions have axes for draws and sets, of which there are none here
+        # distributions have axes for draws and sets, here of size one
         expected: Tensor = self.inputs(outputs[:, :, None, None]).expected()
         return expected[:, :, 0, 0]
 
     def predict(self, batch: Batch) -> Tensor:
-        """What the generator says with its noise at the middle."""
+        """Generate with the noise at its mean, ``(member, row, statistic)``."""
         return self.generate(batch, NOISE / 2)
 
     def hint(self, m: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
-        """The hint h and b: h_j is m_j where b_j = 1, and ½ (nothing told) where b_j = 0.
+        """Draw the hint h: h_j = m_j where b_j = 1, and ½ where b_j = 0.
 
-        b_j = 0 for one column of each row drawn at random, and for the others with probability
-        1 − `hint_rate`: the discriminator never sees a whole mask. A rate of 1 is the definition of
-        GAIN's authors.
+        b_j = 0 for one random column of each row, and for the others with probability
+        1 − ``hint_rate``, so the discriminator never sees a complete mask. A rate of 1 is the
+        definition in the GAIN paper.
+
+        Parameters
+        ----------
+        m : Tensor of shape (member, row, column)
+            The mask.
+        noise : Noise
+            Random numbers.
+
+        Returns
+        -------
+        h, b : Tensor of shape (member, row, column)
+            The hint, and 1 where it reveals the mask.
         """
         n_columns = m.shape[-1]
-        untold = (noise.uniform(*m.shape[:-1], 1) * n_columns).long().clamp(max=n_columns - 1)
-        b = noise.keep(m.shape, self.config.hint_rate).to(m.dtype).scatter(-1, untold, 0.0)
+        hidden = (noise.uniform(*m.shape[:-1], 1) * n_columns).long().clamp(max=n_columns - 1)
+        b = noise.keep(m.shape, self.config.hint_rate).to(m.dtype).scatter(-1, hidden, 0.0)
         return b * m + 0.5 * (1 - b), b
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
-        """The discriminator's and the generator's losses added up, ``(member, row)``.
+        """Sum of the losses of the discriminator and the generator, ``(member, row)``.
 
-        Each sees the other's weights as constants, so one backward pass gives both gradients.
+        Each loss treats the other network's weights as constants, so one backward pass gives both
+        gradients.
         """
         m, columns = batch.visible, self.inputs
         filler = NOISE * noise.uniform(*batch.x.shape[:-1], columns.n_features)
-        made = self.generate(batch, filler)
-        seen = m[..., self.statistic_column]
-        completed = torch.where(seen > 0, columns.statistics(batch.x), made)
+        generated = self.generate(batch, filler)
+        visible = m[..., self.statistic_column]
+        completed = torch.where(visible > 0, columns.statistics(batch.x), generated)
         hint, b = self.hint(m, noise)
-        judged = self.discriminator(torch.cat([completed.detach(), hint], -1))
+        # the discriminator's logits, with gradients for its own weights and for the generator's
+        d_logits = self.discriminator(torch.cat([completed.detach(), hint], -1))
         fixed = {name: value.detach() for name, value in self.discriminator.named_parameters()}
-        fooled = functional_call(self.discriminator, fixed, (torch.cat([completed, hint], -1),))
-        untold = (1 - b) / m.shape[-1]
-        d_loss = -(untold * (m * logsigmoid(judged) + (1 - m) * logsigmoid(-judged))).sum(-1)
-        g_loss = -(untold * (1 - m) * logsigmoid(fooled)).sum(-1)
-        error = (batch.m * columns.error(made, batch.x)).sum(-1) / batch.m.sum(-1).clamp(min=1)
+        g_logits = functional_call(self.discriminator, fixed, (torch.cat([completed, hint], -1),))
+        weight = (1 - b) / m.shape[-1]
+        d_loss = -(weight * (m * logsigmoid(d_logits) + (1 - m) * logsigmoid(-d_logits))).sum(-1)
+        g_loss = -(weight * (1 - m) * logsigmoid(g_logits)).sum(-1)
+        error = (batch.m * columns.error(generated, batch.x)).sum(-1)
+        error = error / batch.m.sum(-1).clamp(min=1)
         return d_loss + g_loss + self.config.alpha * error

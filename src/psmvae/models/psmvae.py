@@ -1,4 +1,18 @@
-"""The pattern-set mixture VAE: models (a) and (b) of the paper, and what lies between."""
+r"""The pattern-set mixture VAE: models (a) and (b) of the paper.
+
+The paper models x_obs and x_mis as two vectors with a value for every column. An observed x_j is
+also an observation of x_mis,j with probability 1 − π' (semi-supervision), so
+
+.. math:: \pi_j = 1 \text{ if } m_j = 0, \qquad \pi_j = \pi' \text{ if } m_j = 1.
+
+Integrating out this Bernoulli variable gives the term of x_mis in the ELBO (Table 1):
+
+.. math::
+    E_{q(z, r|\cdot)} \sum_j \Big[ (1 - \pi_j) \log p(x_{mis,j} = x_{obs,j} | z, r)
+    - \pi_j\, KL\big(q(x_{mis,j} | z, r, \cdot) \,\|\, p(x_{mis,j} | z, r)\big) \Big]
+
+`semi_supervised_log_likelihood` computes the sum over j, `pi_prime` the π' of each column.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +21,108 @@ from torch import Tensor
 
 from psmvae.models.batch import Batch
 from psmvae.models.config import LatentConfig
-from psmvae.models.gmvae import GMVAE
+from psmvae.models.gmvae import GMVAE, TrainingTerms
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
 
 
-class PSMVAE(GMVAE):
-    """p(r) p(z|r) p(x_obs|z,r) p(x_mis|z,r) p(m|·) with q(r|·) q(z|r,·) q(x_mis|z,r,·)."""
+def pi_prime(config: LatentConfig, observed_rate: Tensor) -> Tensor:
+    """π' of each column, ``(column,)``.
 
-    config: LatentConfig
+    It is a constant, or ρ_j / (1 + ρ_j) for ``config.pi = "rate"`` with ρ_j the observed rate of
+    column j, the paper's formula.
+    """
+    if config.pi == "rate":
+        return observed_rate / (1 + observed_rate)
+    return torch.full_like(observed_rate, float(config.pi))
+
+
+def semi_supervised_log_likelihood(
+    x: Tensor,
+    m: Tensor,
+    pi_prime: Tensor,
+    pi: Tensor,
+    p_x_mis: Cells,
+    q_x_mis: Cells,
+) -> Tensor:
+    r"""The π' term of Table 1: the part of the ELBO that trains p(x_mis | z, r).
+
+    .. math:: \sum_j (1 - \pi')\, m_j \log p(x_{mis,j} = x_j | z, r)
+        - \pi_j\, KL\big(q(x_{mis,j} | z, r, \cdot) \,\|\, p(x_{mis,j} | z, r)\big)
+
+    Parameters
+    ----------
+    x, m : Tensor of shape (member, row, 1, 1, column)
+        Values and mask.
+    pi_prime : Tensor of shape (1, 1, 1, 1, column)
+        π', the probability that an observed x_j is no observation of x_mis,j.
+    pi : Tensor of shape (member, row, 1, 1, column)
+        π_j: π' for observed cells, 1 for missing cells.
+    p_x_mis, q_x_mis : Cells
+        p(x_mis | z, r) and q(x_mis | z, r, x_obs, m).
+
+    Returns
+    -------
+    Tensor of shape (member, row, draw, set)
+        The term.
+    """
+    supervised = (1 - pi_prime) * m * p_x_mis.log_prob(x)
+    return torch.addcmul(supervised, pi, q_x_mis.kl(p_x_mis), value=-1.0).sum(-1)
+
+
+class PSMVAE(GMVAE):
+    """p(r) p(z|r) p(x_obs|z,r) p(x_mis|z,r) p(m|·) with q(r|·) q(z|r,·) q(x_mis|z,r,·).
+
+    Parameters
+    ----------
+    layout : Layout
+        The columns in the model's order.
+    config : LatentConfig
+        The configuration.
+    missing_rate : Tensor of shape (column,)
+        Fraction of missing cells of each column.
+    noise : Noise
+        Random numbers for initial weights.
+    """
+
     per_table = ("weight_observed", "pi")
-    # π' of each column: how likely an observed x_j says nothing about x_mis,j
+    # π', (1, 1, 1, 1, column)
     pi: Tensor
 
     def __init__(
         self, layout: Layout, config: LatentConfig, missing_rate: Tensor, noise: Noise
     ) -> None:
         super().__init__(layout, config, missing_rate, noise, second=layout)
-        # of axes (member, row, draw, set, column)
-        self.register_buffer("pi", self._pi().view(1, 1, 1, 1, -1), persistent=False)
+        pi = pi_prime(config, self.observed_rate).view(1, 1, 1, 1, -1)
+        self.register_buffer("pi", pi, persistent=False)
         self.q_x_mis = QXMis(self.sizes, self.n_in, layout, config.network.light(), noise)
 
-    def _pi(self) -> Tensor:
-        if self.config.pi == "rate":
-            return self.observed_rate / (1 + self.observed_rate)
-        return torch.full_like(self.observed_rate, float(self.config.pi))
+    def x_mis(self, p_x_obs: Cells, p_second: Cells | None) -> Cells:
+        """p(x_mis | z, r), the second output of the decoder."""
+        return p_x_obs if p_second is None else p_second
 
-    def x_mis(self, p_x_obs: Cells, second: Cells | None) -> Cells:
-        """The second head."""
-        return p_x_obs if second is None else second
-
-    def auxiliary(
+    def training_terms(
         self,
         batch: Batch,
-        shown: Tensor,
+        inputs: Tensor,
         z: Tensor,
         p_x_mis: Cells,
-        second: Cells | None,
+        p_second: Cells | None,
         noise: Noise | None,
-    ) -> tuple[Tensor | None, Tensor | None]:
-        """The terms of x_mis: semi-supervision by π' and the KL of q(x_mis | ·)."""
-        del second
-        q_x_mis = self.q_x_mis(shown, z, noise)
-        x, m = batch.x[:, :, None, None, :], batch.m[:, :, None, None, :]
-        x_drawn, tilts = None, self.p_m.depends_on_x
+    ) -> TrainingTerms:
+        """The π' term of Table 1, and x_mis drawn from q(x_mis | z, r, ·) where p(m | x) needs it.
+
+        If a missing x_j is integrated out by quadrature, its q is the exact posterior and its KL
+        term is 0.
+        """
+        del p_second
+        q_x_mis = self.q_x_mis(inputs, z, noise)
+        x, m, known = batch.cells()
+        x_drawn = None
         if self.draws_x and noise is not None:
             x_drawn = q_x_mis.sample(noise.uniform(*z.shape[:-1], x.shape[-1]))
-        # π is 1 on missing cells, π' on observed ones. Where quadrature integrates a missing x_j
-        # out, its q is the exact posterior and has no term of its own.
-        pi = torch.where(m > 0, self.pi, 0.0 if tilts and x_drawn is None else 1.0)
-        pi = pi * batch.known[:, :, None, None, :]
-        known = (1 - self.pi) * m
-        semi = torch.addcmul(known * p_x_mis.log_prob(x), pi, q_x_mis.kl(p_x_mis), value=-1.0)
-        return semi.sum(-1), x_drawn
+        integrated = self.p_m.depends_on_x and x_drawn is None
+        pi = torch.where(m > 0, self.pi, 0.0 if integrated else 1.0) * known
+        term = semi_supervised_log_likelihood(x, m, self.pi, pi, p_x_mis, q_x_mis)
+        return TrainingTerms(term, x_drawn)

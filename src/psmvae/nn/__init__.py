@@ -1,1 +1,1 @@
-"""Networks: layers, the columns' likelihoods, the factors of the model and the mask models."""
+"""Networks, likelihoods of the columns, factors of the models and mask models."""

@@ -1,4 +1,4 @@
-"""The columns of a table as the model sees them: blocks of like columns, side by side."""
+"""The columns of a table in the model's order: blocks of columns with the same likelihood."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import torch
 from torch import Tensor, nn
 
 from psmvae.kinds import KINDS, Block, Column, Distribution, Scale
-from psmvae.kinds.base import UnderSigmoid
+from psmvae.kinds.block import UnderSigmoid
 from psmvae.kinds.tools import invert
 
 LogTilt = Callable[[Tensor, slice], Tensor]
-"""Log of a non-negative function of x_j: ``(x (..., column, node), columns) -> (..., column,
-node)``."""
+"""Log of a non-negative function of x_j: maps x ``(..., column, node)`` and the slice of the
+columns to ``(..., column, node)``."""
 
 
 class Logistic(NamedTuple):
-    """A tilt that is factor · sigmoid(slope · x_j + offset), each ``(member, 1, 1, set, column)``.
+    """The tilt exp(log_factor) · sigmoid(slope · x_j + offset) of numeric columns.
 
-    A normal x_j is integrated against it at a fraction of the cost of trying values one by one.
+    ``slope``, ``offset`` and ``log_factor`` (if not a float) are ``(member, 1, 1, set, column)``.
+    The expectation of this tilt under a normal x_j is faster than general quadrature.
     """
 
     slope: Tensor
@@ -31,14 +32,21 @@ class Logistic(NamedTuple):
 
 
 Logistics = Callable[[slice], Logistic | None]
-"""The tilt of some columns where it is logistic in the number that x_j is."""
+"""Maps a slice of columns to their tilt if that is logistic in x_j, otherwise to None."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each column goes: the model's column order has like columns side by side.
+    """The model's column order, in which columns with the same likelihood are adjacent.
 
-    ``order[k]`` is the table position of the model's column k.
+    Parameters
+    ----------
+    columns : tuple of Column
+        The columns in the table's order.
+    order : tuple of int
+        ``order[k]`` is the table position of the model's column k.
+    groups : tuple of (str, tuple of Column)
+        Kind and columns of each block, in the model's order.
     """
 
     columns: tuple[Column, ...]
@@ -47,7 +55,7 @@ class Layout:
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Layout:
-        """Group columns by likelihood and size."""
+        """Group columns by likelihood and number of levels."""
 
         def key(position: int) -> tuple[str, int]:
             kind = KINDS[columns[position].kind]
@@ -68,16 +76,18 @@ class Layout:
 
 
 class Columns(nn.Module):
-    """All blocks of a table; one instance for every distribution of x (their scales differ).
+    """The blocks of a table: features of x, and distributions of x from network outputs.
+
+    Each distribution of x has an instance of its own, because scales are parameters.
 
     Parameters
     ----------
     layout : Layout
         The columns in the model's order.
     n_members : int
-        Members stacked.
+        Members of the ensemble.
     scale : float, "learned", "network" or "student"
-        The scale of numeric likelihoods; see `psmvae.kinds.Scale`.
+        Scale of numeric likelihoods; see `psmvae.kinds.Scale`.
     """
 
     feature_column: Tensor
@@ -111,56 +121,56 @@ class Columns(nn.Module):
         self.register_buffer("is_number", torch.tensor(number), persistent=False)
 
     def slices(self) -> list[slice]:
-        """The columns of each block."""
+        """Columns of each block."""
         return self._slices
 
     def features(self, x: Tensor) -> Tensor:
-        """What a network sees of x, flat: ``(..., column) -> (..., feature)``."""
+        """Network inputs: ``(..., column) -> (..., feature)``."""
         pairs = zip(self.blocks, self.slices(), strict=True)
         return joined([block.features(x[..., at]).flatten(-2) for block, at in pairs])
 
     def statistics(self, x: Tensor) -> Tensor:
-        """What is averaged for a point estimate, flat: ``(..., column) -> (..., statistic)``."""
+        """Values that are averaged for a point estimate: ``(..., column) -> (..., statistic)``."""
         pairs = zip(self.blocks, self.slices(), strict=True)
         return joined([block.statistics(x[..., at]).flatten(-2) for block, at in pairs])
 
     def per_feature(self, per_column: Tensor) -> Tensor:
-        """A number a column repeated for its features: ``(..., column) -> (..., feature)``."""
+        """Repeat a value of each column for its features: ``(..., column) -> (..., feature)``."""
         if self.n_features == self.n_columns:
             return per_column
         return per_column[..., self.feature_column]
 
     def split(self, flat: Tensor, what: str) -> list[Tensor]:
-        """Flat features, statistics or outputs back to one ``(..., column, k)`` a block."""
+        """Split an axis of features, statistics or outputs: ``(..., column, k)`` of each block."""
         sizes = [(b.n_columns, getattr(b, f"n_{what}")) for b in self.blocks]
         parts = flat.split([n * k for n, k in sizes], -1)
         return [part.unflatten(-1, size) for part, size in zip(parts, sizes, strict=True)]
 
     def forward(self, outputs: Tensor) -> Cells:
-        """The distribution of every cell, from a decoder's outputs ``(..., output)``."""
+        """Distribution of every cell, from decoder outputs ``(..., output)``."""
         parts = self.split(outputs, "outputs")
         return Cells([block(part) for block, part in zip(self.blocks, parts, strict=True)], self)
 
     def point(self, expected: Tensor) -> Tensor:
-        """The best single value of every cell from flat E[statistics]."""
+        """Point estimate from E[statistics]: ``(..., statistic) -> (..., column)``."""
         parts = self.split(expected, "statistics")
         return joined([b.point(part) for b, part in zip(self.blocks, parts, strict=True)])
 
     def error(self, expected: Tensor, x: Tensor) -> Tensor:
-        """How far flat E[statistics] is from the truth, a number a cell."""
+        """Squared error of E[statistics] ``(..., statistic)`` given x, ``(..., column)``."""
         parts = self.split(expected, "statistics")
         rows = zip(self.blocks, parts, self.slices(), strict=True)
         return joined([b.error(part, x[..., at]) for b, part, at in rows])
 
 
 def joined(parts: list[Tensor]) -> Tensor:
-    """Parts side by side; one alone is not copied."""
+    """Concatenate along the last axis. A single part is not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(parts, -1)
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The distribution of every cell of x given the latents, block by block."""
+    """Distribution of every cell of x given z and r, independent across cells, block by block."""
 
     parts: list[Distribution]
     columns: Columns
@@ -175,18 +185,18 @@ class Cells:
         return joined([p.kl(q) for p, q in zip(self.parts, other.parts, strict=True)])
 
     def expected(self) -> Tensor:
-        """Flat E[statistics(x)], ``(..., statistic)``."""
+        """E[statistics(x)], ``(..., statistic)``."""
         return joined([part.expected().flatten(-2) for part in self.parts])
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """A draw of every cell, from uniform noise ``(..., column)``."""
+        """Draw every cell by inverting its CDF at uniform numbers ``(..., column)``."""
         pairs = zip(self.parts, self.columns.slices(), strict=True)
         return joined([part.sample(uniform[..., at]) for part, at in pairs])
 
     def log_expectation(self, log_tilt: LogTilt, logistics: Logistics | None = None) -> Tensor:
         """Log E[exp(log_tilt(x_j))] of every cell, ``(..., column)``.
 
-        ``logistics`` says the same of columns where it is known to be logistic.
+        ``logistics`` gives the same tilt for columns where it is logistic.
         """
         parts = []
         for part, at in zip(self.parts, self.columns.slices(), strict=True):
@@ -200,7 +210,7 @@ class Cells:
         return joined(parts)
 
     def tilted(self, log_tilt: LogTilt, logistics: Logistics | None = None) -> Tensor:
-        """Flat E[statistics(x)] when each cell's density is multiplied by exp(log_tilt(x_j)).
+        """E[statistics(x)] under densities ∝ p(x_j) exp(log_tilt(x_j)), ``(..., statistic)``.
 
         ``logistics`` is as in `log_expectation`.
         """
@@ -214,14 +224,17 @@ class Cells:
                 continue
             nodes = part.nodes()
             weight = torch.softmax(nodes.log_weight + log_tilt(nodes.x, at), -1)
-            # nodes as the last column axis, so that a block's statistics apply to each of them
+            # (..., node, column): Block.statistics takes the column as the last axis
             statistics = block.statistics(nodes.x.transpose(-1, -2))
             expected = (weight.transpose(-1, -2).unsqueeze(-1) * statistics).sum(-3)
             parts.append(expected.flatten(-2))
         return joined(parts)
 
     def tilted_sample(self, log_tilt: LogTilt, uniform: Tensor) -> Tensor:
-        """A draw of every cell from its tilted density, by inverting it on a fine grid."""
+        """Draw every cell from its tilted density by inverting the CDF on a grid.
+
+        ``uniform`` and the draws are ``(..., column)``.
+        """
         parts = []
         for part, at in zip(self.parts, self.columns.slices(), strict=True):
             nodes = part.fine_nodes()

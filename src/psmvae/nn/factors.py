@@ -1,6 +1,7 @@
-"""The factors of the model: q(r), q(z), q(x_mis), p(r), p(z | r), p(x | z, r).
+"""The factors of the model: p(r), p(z | r), p(x | z, r), q(r | ·), q(z | r, ·), q(x_mis | z, r, ·).
 
-Axes: ``(member, row, draw, set, ...)`` throughout.
+The conditions x_obs, m of the approximate posteriors q are written as a dot. Axes are
+``(member, row, draw, set, ...)`` throughout. The mask factor p(m | ·) is in `psmvae.nn.mask`.
 """
 
 from __future__ import annotations
@@ -12,26 +13,26 @@ from torch import Tensor, nn
 
 from psmvae.kinds import Scale
 from psmvae.kinds.numeric import LOG_2PI
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Cells, Columns, Layout, joined
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
-from psmvae.nn.network import MLP, each_its_set
+from psmvae.nn.network import MLP, select_sets
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network
 
 MAX_LOG_SCALE = 5.0
-# Up to so many vectors a row, an elementwise product beats a batched one.
+# Up to so many vectors per row, an elementwise product is faster than a batched one.
 FEW_VECTORS = 16
 
 
 def bounded(log_scale: Tensor) -> Tensor:
-    """A log scale kept inside ±5 without losing its gradient near 0."""
+    """Bound a log scale smoothly to ±MAX_LOG_SCALE."""
     return MAX_LOG_SCALE * torch.tanh(log_scale / MAX_LOG_SCALE)
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes every factor needs."""
+    """Sizes that all factors share."""
 
     n_members: int
     n_sets: int
@@ -41,7 +42,7 @@ class Sizes:
 
 
 class PR(nn.Module):
-    """p(r): a learned categorical."""
+    """p(r): a learned categorical distribution."""
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -53,7 +54,19 @@ class PR(nn.Module):
 
 
 class PZ(nn.Module):
-    """p(z | r) = N(μ_r, diag σ_r²); N(0, I) with one set, since p(x | z) can absorb the rest."""
+    """p(z | r) = N(μ_r, diag σ_r²), and N(0, I) if there is one set.
+
+    With one set p(x | z) can absorb any location and scale of z.
+
+    Parameters
+    ----------
+    sizes : Sizes
+        Sizes of the model.
+    noise : Noise
+        Random numbers for the initial μ_r.
+    spread : float
+        Standard deviation of the initial μ_r.
+    """
 
     mean: Tensor
     log_scale: Tensor
@@ -69,25 +82,31 @@ class PZ(nn.Module):
             self.log_scale = nn.Parameter(torch.zeros(shape))
 
     def log_prob(self, z: Tensor, sets: Tensor | None = None) -> Tensor:
-        """Log p(z | r), ``(member, row, draw, set)``.
+        """Log p(z | r) of z ``(member, row, draw, set, latent)``: ``(member, row, draw, set)``.
 
-        With ``sets`` ``(row,)`` each row has one set, and z a set axis of size one.
+        With ``sets`` ``(row,)`` each row has one set, and the set axis of z has size one.
         """
         mean, log_scale = self.mean, bounded(self.log_scale)
         if sets is not None:
-            mean, log_scale = each_its_set(mean, sets), each_its_set(log_scale, sets)
+            mean, log_scale = select_sets(mean, sets), select_sets(log_scale, sets)
         standard = (z - mean) * torch.exp(-log_scale)
-        # one pass over all draws and no more
+        # only the quadratic form depends on the draw
         constant = log_scale.sum(-1) + 0.5 * LOG_2PI * z.shape[-1]
         return -0.5 * standard.square().sum(-1) - constant
 
 
 @dataclass(frozen=True)
 class GaussianZ:
-    """q(z | r, x_obs, m) = N(μ, A diag(s²) Aᵀ); A is the identity where None.
+    """q(z | r, x_obs, m) = N(μ, A diag(s²) Aᵀ).
 
-    ``mean`` and ``log_s`` are ``(member, row, 1, set, latent)``, ``a`` ``(member, row, latent,
-    latent)`` triangular, ``log_det_a`` ``(member, row)``.
+    Parameters
+    ----------
+    mean, log_s : Tensor of shape (member, row, 1, set, latent)
+        μ and log s.
+    a : Tensor of shape (member, row, latent, latent) or None
+        A, triangular. None for the identity.
+    log_det_a : Tensor of shape (member, row) or None
+        log det A.
     """
 
     mean: Tensor
@@ -95,15 +114,15 @@ class GaussianZ:
     a: Tensor | None
     log_det_a: Tensor | None
 
-    def at(self, noise: Tensor) -> Tensor:
-        """Z = μ + A (s · ε), for ε ``(member, row, draw, set, latent)`` (axes may be 1)."""
-        scaled = noise * torch.exp(self.log_s)
+    def at(self, epsilon: Tensor) -> Tensor:
+        """Return z = μ + A (s · ε) for ε ``(member, row, draw, set, latent)``; axes may be 1."""
+        scaled = epsilon * torch.exp(self.log_s)
         if self.a is None:
             return self.mean + scaled
         return self.mean + self._times(scaled, self.a)
 
     def of(self, row: Tensor, set_: Tensor) -> GaussianZ:
-        """Those of some pairs of a row and a set, as rows with one set."""
+        """Select pairs ``row, set_`` ``(pair,)``. A pair becomes a row with one set."""
         mean, log_s = (part[:, row, :, set_].transpose(0, 1) for part in (self.mean, self.log_s))
         a = None if self.a is None else self.a[:, row]
         log_det_a = None if self.log_det_a is None else self.log_det_a[:, row]
@@ -111,17 +130,17 @@ class GaussianZ:
 
     @staticmethod
     def _times(v: Tensor, a: Tensor) -> Tensor:
-        """A v of each row, for all its draws and sets."""
+        """A v, with A ``(member, row, latent, latent)`` of each row."""
         if v.shape[2] * v.shape[3] <= FEW_VECTORS:
             return rows_times(v, a[:, :, None, None])
         return (v.flatten(2, 3) @ a.mT).reshape(v.shape)
 
-    def log_prob_at(self, noise: Tensor) -> Tensor:
-        """Log q(z) of the z made from this noise, ``(member, row, draw, set)``."""
+    def log_prob_at(self, epsilon: Tensor) -> Tensor:
+        """Log q(z | r, ·) at z = μ + A (s · ε), ``(member, row, draw, set)``."""
         log_det = self.log_s.sum(-1)
         if self.log_det_a is not None:
             log_det = log_det + self.log_det_a[..., None, None]
-        return -0.5 * noise.square().sum(-1) - 0.5 * LOG_2PI * noise.shape[-1] - log_det
+        return -0.5 * epsilon.square().sum(-1) - 0.5 * LOG_2PI * epsilon.shape[-1] - log_det
 
     def kl(self, p_z: PZ) -> Tensor:
         """KL(q(z | r, ·) || p(z | r)) in closed form, ``(member, row, set)``."""
@@ -129,18 +148,29 @@ class GaussianZ:
         variance = torch.exp(2 * self.log_s)
         log_det = self.log_s.sum(-1)
         if self.a is not None and self.log_det_a is not None:
-            # diagonal of A diag(s²) Aᵀ
+            # the diagonal of A diag(s²) Aᵀ
             variance = self._times(variance, self.a.square())
             log_det = log_det + self.log_det_a[..., None, None]
-        shift = (self.mean - p_z.mean).square()
-        inside = (variance + shift) * torch.exp(-2 * log_scale) - 1 + 2 * log_scale
+        distance = (self.mean - p_z.mean).square()
+        inside = (variance + distance) * torch.exp(-2 * log_scale) - 1 + 2 * log_scale
         return (0.5 * inside.sum(-1) - log_det).squeeze(2)
 
 
 class QR(nn.Module):
-    """q(r | x_obs, m): a softmax over sets, as a residual of the mask classes where there are.
+    """q(r | x_obs, m) = softmax(f(x_obs, m) + log p_0(r | m)); without a network for one set.
 
-    With one set there is nothing to infer and no network.
+    Parameters
+    ----------
+    sizes : Sizes
+        Sizes of the model.
+    n_in : int
+        Number of inputs.
+    network : Network
+        Architecture of f.
+    noise : Noise
+        Random numbers for initial weights.
+    classes : ClassPosterior or None
+        p_0(r | m), a latent class analysis of the masks. f is then initially 0.
     """
 
     def __init__(
@@ -161,7 +191,7 @@ class QR(nn.Module):
             )
 
     def forward(self, inputs: Tensor, m: Tensor, noise: Noise | None) -> Tensor:
-        """Log q(r), ``(member, row, set)``."""
+        """Log q(r | ·) ``(member, row, set)`` from inputs ``(member, row, input)`` and the mask."""
         if self.net is None:
             return torch.zeros_like(inputs[..., :1])
         logits = self.net(inputs, noise)
@@ -171,7 +201,22 @@ class QR(nn.Module):
 
 
 class QZ(nn.Module):
-    """q(z | r, x_obs, m), as a residual of the linear-Gaussian posterior where there is one."""
+    """q(z | r, x_obs, m), with its mean relative to that of a linear-Gaussian posterior.
+
+    Parameters
+    ----------
+    sizes : Sizes
+        Sizes of the model.
+    n_in : int
+        Number of inputs.
+    network : Network
+        The architecture.
+    noise : Noise
+        Random numbers for initial weights.
+    linear : LinearPosterior or None
+        The posterior of a factor analysis. The network then models the residual of its mean and of
+        its scales, initially 0.
+    """
 
     def __init__(
         self,
@@ -196,7 +241,11 @@ class QZ(nn.Module):
     def forward(
         self, inputs: Tensor, features: Tensor, visible: Tensor, noise: Noise | None
     ) -> GaussianZ:
-        """The Gaussian of each row and set; ``features`` and ``visible`` feed the linear part."""
+        """The Gaussian of each row and set.
+
+        ``inputs`` ``(member, row, input)`` are those of the network; ``features`` and ``visible``
+        ``(member, row, feature)`` those of the linear-Gaussian posterior.
+        """
         a = log_det_a = start = None
         if self.linear is not None:
             start, a, log_det_a = self.linear(features, visible)
@@ -209,7 +258,21 @@ class QZ(nn.Module):
 
 
 class QXMis(nn.Module):
-    """q(x_mis | z, r, x_obs, m)."""
+    """q(x_mis | z, r, x_obs, m), independent across cells.
+
+    Parameters
+    ----------
+    sizes : Sizes
+        Sizes of the model.
+    n_in : int
+        Number of inputs beside z.
+    layout : Layout
+        The columns of x_mis.
+    network : Network
+        The architecture.
+    noise : Noise
+        Random numbers for initial weights.
+    """
 
     def __init__(
         self, sizes: Sizes, n_in: int, layout: Layout, network: Network, noise: Noise
@@ -227,20 +290,34 @@ class QXMis(nn.Module):
         )
 
     def forward(self, inputs: Tensor, z: Tensor, noise: Noise | None) -> Cells:
-        """The distribution of every cell."""
+        """Distribution of every cell.
+
+        ``inputs`` are ``(member, row, input)``, ``z`` is ``(member, row, draw, set, latent)``.
+        """
         cells: Cells = self.columns(self.net(z, noise, once=inputs))
         return cells
 
 
 class PX(nn.Module):
-    """p(x | z, r): a head for x_obs and, where asked for, a second on the same trunk.
+    """p(x_obs | z, r) and a second factor, p(x_mis | z, r) or p(w | z, r), by one decoder.
 
-    With a linear path, outputs = b + W z + network(z, r), started at the factor analysis.
+    Outputs are f(z, r), or b + W z + f(z, r) if ``network.linear``, with b and W initialised by
+    factor analysis and f initially 0.
 
     Parameters
     ----------
+    sizes : Sizes
+        Sizes of the model.
+    layout : Layout
+        The columns of x.
+    network : Network
+        Architecture of f.
+    noise : Noise
+        Random numbers for initial weights.
+    scale : float, "learned" or "student"
+        Scale of numeric likelihoods; see `psmvae.kinds.Scale`.
     second : Layout, optional
-        The columns of the second head: those of x for x_mis.
+        The columns of the second factor: ``layout`` itself for x_mis.
     """
 
     output_column: Tensor
@@ -259,7 +336,7 @@ class PX(nn.Module):
         self.x_obs = Columns(layout, sizes.n_members, scale)
         self.second = None if second is None else Columns(second, sizes.n_members, scale)
         self.n_outputs = [head.n_outputs for head in self.heads]
-        # the column of x that an output is of, -1 for those of a head that is not of x
+        # the column of x of each output, -1 for outputs of w
         self.second_is_x = second is layout
         owners = [self.x_obs.output_column]
         if self.second is not None:
@@ -283,7 +360,7 @@ class PX(nn.Module):
 
     @property
     def heads(self) -> list[Columns]:
-        """The columns of each head."""
+        """The columns of each factor."""
         return [self.x_obs] if self.second is None else [self.x_obs, self.second]
 
     def forward(
@@ -295,10 +372,27 @@ class PX(nn.Module):
         sets: Tensor | None = None,
         shift: Tensor | None = None,
     ) -> tuple[Cells, Cells | None]:
-        """The distributions of both heads; the second only where asked for and there is one.
+        """Compute the distributions of x_obs and of the second factor.
 
-        With ``sets`` ``(row,)`` each row has one set, and z a set axis of size one. ``shift``
-        ``(member, row, 1, set, output)`` is added to the outputs.
+        Parameters
+        ----------
+        z : Tensor of shape (member, row, draw, set, latent)
+            Latent variables.
+        noise : Noise or None
+            Given in training, for dropout.
+        both : bool
+            Whether the second distribution is needed.
+        sets : Tensor of shape (row,), optional
+            One set for each row. The set axis of ``z`` then has size one.
+        shift : Tensor of shape (member, row, 1, set, output), optional
+            Added to the outputs.
+
+        Returns
+        -------
+        p_x_obs : Cells
+            p(x_obs | z, r).
+        second : Cells or None
+            The second distribution, None if it is not needed or does not exist.
         """
         outputs = self.outputs(z, noise, sets)
         if shift is not None:
@@ -309,33 +403,48 @@ class PX(nn.Module):
         return self.x_obs(first), self.second(second) if both else None
 
     def outputs(self, z: Tensor, noise: Noise | None, sets: Tensor | None = None) -> Tensor:
-        """What the distributions are made of, ``(member, row, draw, set, output)``."""
+        """Parameters of the distributions, ``(member, row, draw, set, output)``."""
         outputs: Tensor = self.net(z, noise, sets)
         if self.loading is not None:
             outputs = outputs + (z.flatten(1, -2) @ self.loading).reshape(outputs.shape)
         return outputs
 
-    def shift(self, z: Tensor, middle: Tensor, moves: Tensor) -> Tensor:
-        """What moves the outputs at ``z`` towards ``middle``, for cells of x.
+    def shift(self, z: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+        """Return weight · (target − outputs(z)), which moves the outputs at z towards a target.
 
-        ``moves`` ``(member, row, column)`` says how far, from 0 to 1. ``middle`` ``(member, row, 1,
-        set, output of x)`` is the same for all heads of x, and may be infinite where nothing moves.
+        Parameters
+        ----------
+        z : Tensor of shape (member, row, 1, set, latent)
+            Latent variables.
+        target : Tensor of shape (member, row, 1, set, output of x)
+            Outputs of x. May be infinite where the weight is 0.
+        weight : Tensor of shape (member, row, column)
+            From 0 to 1. Outputs of w have weight 0.
+
+        Returns
+        -------
+        Tensor of shape (member, row, 1, set, output)
+            The difference to be added to outputs.
         """
-        # a column that never moves stands for outputs that are not of x
-        moves = torch.cat([moves, torch.zeros_like(moves[..., :1])], -1)
-        moves = moves[:, :, None, None, self.output_column]
-        heads = [middle]
+        # the appended column has index -1: the outputs of w
+        weight = torch.cat([weight, torch.zeros_like(weight[..., :1])], -1)
+        weight = weight[:, :, None, None, self.output_column]
+        targets = [target]
         if self.second is not None:
-            rest = middle.new_zeros(*middle.shape[:-1], self.n_outputs[1])
-            heads.append(middle if self.second_is_x else rest)
-        return torch.where(moves > 0, moves * (joined(heads) - self.outputs(z, None)), 0.0)
+            zeros = target.new_zeros(*target.shape[:-1], self.n_outputs[1])
+            targets.append(target if self.second_is_x else zeros)
+        return torch.where(weight > 0, weight * (joined(targets) - self.outputs(z, None)), 0.0)
 
     @torch.no_grad()
     def start_linear(self, mean: Tensor, loading: Tensor, scale: Tensor) -> None:
-        """Start every head at E[features] = mean + loading z, noise ``scale``.
+        """Initialise the factors of x at E[features | z] = mean + loading z.
 
-        ``mean`` and ``scale`` are ``(member, feature)``, ``loading`` ``(member, latent, feature)``.
-        A head with columns of its own (w) is left where it is.
+        Parameters
+        ----------
+        mean, scale : Tensor of shape (member, feature)
+            Mean and standard deviation of the noise.
+        loading : Tensor of shape (member, latent, feature)
+            W.
         """
         if self.loading is None:
             return

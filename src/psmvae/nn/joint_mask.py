@@ -1,4 +1,4 @@
-"""Mask models p(m_j | x): missingness that depends on the values of all columns."""
+"""The module of `psmvae.nn.settings.JointMask`: p(m_j | x)."""
 
 from __future__ import annotations
 
@@ -6,41 +6,53 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from psmvae.nn.mask import MaskShape, log_odds
+from psmvae.nn.architecture import Network
+from psmvae.nn.mask import MaskModule, MaskShape, rate_logits
 from psmvae.nn.network import MLP, Linear
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import JointMask, Network
 
 
-class JointMaskModule(nn.Module):
-    """What `JointMask` builds: a linear layer or a small network from all of x to log odds."""
+class JointMaskModule(MaskModule):
+    """p(m_j missing | x, r) = sigmoid(f_j(x) + b_rj) with f linear or a network.
+
+    Parameters
+    ----------
+    shape : MaskShape
+        Sizes of the model.
+    noise : Noise
+        Random numbers for initial weights.
+    hidden : int
+        Units of the hidden layer of f. 0 makes f linear.
+    """
 
     depends_on_x = True
     joint = True
-    as_input = True
 
-    def __init__(self, settings: JointMask, shape: MaskShape, noise: Noise) -> None:
+    def __init__(self, shape: MaskShape, noise: Noise, *, hidden: int) -> None:
         super().__init__()
         self.columns = shape.columns
         sizes = (shape.n_members, shape.columns.n_features, shape.columns.n_columns)
         self.net: Linear | MLP
-        if settings.hidden:
-            network = Network(width=settings.hidden, depth=1, residual=False, linear=False)
+        if hidden:
+            network = Network(width=hidden, depth=1, residual=False, linear=False)
             self.net = MLP(*sizes, network=network, noise=noise, start=0.1)
         else:
             self.net = Linear(*sizes, noise, gain=0.1)
         sets = (shape.n_members, 1, 1, shape.n_sets)
-        self.odds = nn.Parameter(log_odds(shape.missing_rate).expand(*sets, -1).clone())
+        self.logits = nn.Parameter(rate_logits(shape.missing_rate).expand(*sets, -1).clone())
 
     @torch.no_grad()
     def start(self, rate: Tensor) -> None:
-        """Each set at its own rates."""
-        self.odds.copy_(log_odds(rate)[:, None, None])
+        """Set b to the logits of the rates ``(member, set, column)``."""
+        self.logits.copy_(rate_logits(rate)[:, None, None])
 
     def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Log sigmoid of the log odds, for all columns."""
+        """Log p(missing) and log p(observed) of all columns.
+
+        ``x`` and both results are ``(member, row, draw, set, column)``.
+        """
         del z, at
         if x is None:
-            raise ValueError("a mask model of x needs x")
-        score = self.net(self.columns.features(x)) + self.odds
-        return logsigmoid(score), logsigmoid(-score)
+            raise ValueError("A mask model of x needs x.")
+        logits = self.net(self.columns.features(x)) + self.logits
+        return logsigmoid(logits), logsigmoid(-logits)

@@ -1,7 +1,7 @@
-"""Latent class analysis of masks: sets r with p(m | r) = Π_j p(m_j | r), where sets start.
+"""Latent class analysis of masks: p(m) = Σ_r p(r) Π_j p(m_j | r).
 
-The error on held-out cells stops training when x is learned, which may be long before sets would
-have formed from random weights. So they start as the classes the masks themselves show.
+The sets of a model are initialised as these classes. Early stopping on the validation error ends
+training when x is learned, which may be before sets have formed from random initial weights.
 """
 
 from __future__ import annotations
@@ -14,127 +14,147 @@ from torch import Tensor, nn
 
 from psmvae.nn.noise import Noise
 
-# Prior counts of a column's rate in a class, and of a class: keep both off 0 and 1.
+# Pseudo-counts of a column's missing rate in a class and of a class: keep both away from 0 and 1.
 RATE_COUNT = 0.5
 CLASS_COUNT = 1.0
+MIN_RATE = 1e-4
+# Random starts of EM, and its maximum number of steps.
 N_STARTS = 8
 MAX_ITER = 200
-# Rows that are looked at.
+# Maximum number of rows that classes are fitted to.
 MAX_ROWS = 5000
-# When the log-likelihood a row is level, for counting: far below what a class more must gain.
+# Tolerance of EM in `count_classes`, far below the gain in log-likelihood that BIC asks for.
 COUNT_TOL = 1e-4
 
 
 class LatentClasses(NamedTuple):
-    """Share of each class ``(..., set)`` and missing rate of its columns ``(..., set, column)``."""
+    """p(r) ``(..., set)`` and the missing rates p(m_j = 0 | r) ``(..., set, column)``."""
 
     share: Tensor
     rate: Tensor
 
 
 def log_joint(classes: LatentClasses, m: Tensor) -> Tensor:
-    """Log p(r) p(m | r) for masks ``(member, row, column)``: ``(member, row, set)``."""
+    """Log p(r) p(m | r) of masks ``(member, row, column)``: ``(member, row, set)``."""
     missing, observed = classes.rate.log(), torch.log1p(-classes.rate)
     per_class = m @ (observed - missing).mT
     return per_class + (missing.sum(-1) + classes.share.log()).unsqueeze(1)
 
 
 def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-6) -> LatentClasses:
-    """Classes of masks by EM, the best of several starts for each member.
+    """Fit classes of masks by EM and return the best of several starts.
 
     Parameters
     ----------
-    m : Tensor
-        Masks, 1 observed, ``(row, column)``, float64.
+    m : Tensor of shape (row, column), float64
+        Masks, 1 observed.
     n_sets : int
         Number of classes.
     noise : Noise
-        Each start begins near a few of the masks.
+        Random numbers for the starts.
     tol : float
-        Stops when no start's log-likelihood a row rises by more than this.
+        EM stops when no start's mean log-likelihood of a row rises by more than this.
+
+    Returns
+    -------
+    LatentClasses
+        ``share (set,)`` and ``rate (set, column)``.
     """
-    n_rows = m.shape[0]
-    overall = (1 - m).mean(0)
-    # half of the starts take masks of random rows, half any masks there are: a class may be rare
-    kinds, half = m.unique(dim=0), N_STARTS // 2
-    some = noise.shuffles(half, len(kinds))[:, torch.arange(n_sets, device=m.device) % len(kinds)]
-    first = torch.cat([m[noise.uniform(half, n_sets, n_rows).argmax(-1)], kinds[some]])
-    # drawn towards the overall rates: classes that differ, none of them certain
-    rate = 0.5 * (1 - first) + 0.5 * overall
-    share = m.new_full((N_STARTS, n_sets), 1 / n_sets)
-
-    def within(rate: Tensor) -> Tensor:
-        return rate.clamp(1e-4, 1 - 1e-4)
-
-    classes = LatentClasses(share, within(rate))
+    classes = _starts(m, n_sets, noise)
     previous = torch.full((N_STARTS,), -torch.inf, dtype=m.dtype, device=m.device)
     for _ in range(MAX_ITER):
-        # one product with the classes of all starts side by side: the table is not copied for each
-        together = LatentClasses(classes.share.flatten()[None], classes.rate.flatten(0, 1)[None])
-        joint = log_joint(together, m[None])[0].unflatten(1, (N_STARTS, n_sets))
-        total = torch.logsumexp(joint, -1)
-        likelihood = total.mean(0)
-        q = (joint - total.unsqueeze(-1)).exp()
-        count = q.sum(0)
-        observed = (q.flatten(1).mT @ m).unflatten(0, (N_STARTS, n_sets))
-        missing = (count.unsqueeze(-1) - observed).clamp(min=0)
-        rate = (missing + RATE_COUNT * overall) / (count + RATE_COUNT).unsqueeze(-1)
-        share = (count + CLASS_COUNT) / (n_rows + CLASS_COUNT * n_sets)
-        classes = LatentClasses(share, within(rate))
-        if bool((likelihood - previous < tol).all()):
+        classes, log_likelihood = _em_step(classes, m)
+        if bool((log_likelihood - previous < tol).all()):
             break
-        previous = likelihood
+        previous = log_likelihood
     best = int(previous.argmax())
     return LatentClasses(classes.share[best], classes.rate[best])
 
 
-def count_classes(m: Tensor, most: int, noise: Noise) -> int:
-    """How many classes the masks bear out: one more for as long as BIC falls, one at least.
+def _starts(m: Tensor, n_sets: int, noise: Noise) -> LatentClasses:
+    """Initial classes of all starts, ``(start, set)`` and ``(start, set, column)``.
 
-    Cells that go missing by themselves, at whatever rates, are one class.
+    The rates of a class are halfway between one mask and the overall rates. Half of the starts use
+    masks of random rows, the others random distinct masks, because a class may be rare.
+    """
+    distinct, half = m.unique(dim=0), N_STARTS // 2
+    cycle = torch.arange(n_sets, device=m.device) % len(distinct)
+    chosen = noise.shuffles(half, len(distinct))[:, cycle]
+    masks = torch.cat([m[noise.uniform(half, n_sets, len(m)).argmax(-1)], distinct[chosen]])
+    rate = 0.5 * (1 - masks) + 0.5 * (1 - m).mean(0)
+    share = m.new_full((N_STARTS, n_sets), 1 / n_sets)
+    return LatentClasses(share, rate.clamp(MIN_RATE, 1 - MIN_RATE))
+
+
+def _em_step(classes: LatentClasses, m: Tensor) -> tuple[LatentClasses, Tensor]:
+    """One EM step of all starts, and the mean log-likelihood ``(start,)`` before it."""
+    n_starts, n_sets = classes.share.shape
+    # all starts in one matrix product, so the masks are not copied for each start
+    stacked = LatentClasses(classes.share.flatten()[None], classes.rate.flatten(0, 1)[None])
+    joint = log_joint(stacked, m[None])[0].unflatten(1, (n_starts, n_sets))
+    total = torch.logsumexp(joint, -1)
+    q = (joint - total.unsqueeze(-1)).exp()
+    count = q.sum(0)
+    observed = (q.flatten(1).mT @ m).unflatten(0, (n_starts, n_sets))
+    missing = (count.unsqueeze(-1) - observed).clamp(min=0)
+    rate = (missing + RATE_COUNT * (1 - m).mean(0)) / (count + RATE_COUNT).unsqueeze(-1)
+    share = (count + CLASS_COUNT) / (len(m) + CLASS_COUNT * n_sets)
+    return LatentClasses(share, rate.clamp(MIN_RATE, 1 - MIN_RATE)), total.mean(0)
+
+
+def count_classes(m: Tensor, most: int, noise: Noise) -> int:
+    """Choose the number of classes by BIC, adding classes while it falls.
+
+    Columns that are missing independently of each other, at any rates, are one class.
 
     Parameters
     ----------
-    m : Tensor
-        Masks, 1 observed, ``(row, column)``, of any type.
+    m : Tensor of shape (row, column)
+        Masks, 1 observed, of any type.
     most : int
-        The largest number tried.
+        The largest number of classes.
     noise : Noise
-        Chooses among many rows, and where EM starts.
+        Random numbers for the choice of rows and the starts of EM.
+
+    Returns
+    -------
+    int
+        Number of classes, at least 1.
 
     Examples
     --------
     >>> from psmvae.nn.noise import Noise
     >>> noise = Noise(0)
-    >>> alone = noise.uniform(1000, 6) < 0.8
-    >>> together = noise.uniform(1000, 1).expand(-1, 6) < 0.8
-    >>> [count_classes(m, 4, noise) for m in (alone, alone & together)]
+    >>> independent = noise.uniform(1000, 6) < 0.8
+    >>> shared = noise.uniform(1000, 1).expand(-1, 6) < 0.8
+    >>> [count_classes(m, 4, noise) for m in (independent, independent & shared)]
     [1, 2]
     """
     if len(m) > MAX_ROWS:
         m = m[noise.shuffles(1, len(m))[0, :MAX_ROWS]]
     m = m.double()
-    # a column that is always there, or never, says nothing
+    # columns that are always or never observed carry no information about classes
     rate = (1 - m).mean(0)
     m = m[:, (rate > 0) & (rate < 1)]
     n_rows, n_columns = m.shape
     if n_columns < 2:
-        # nothing that could go missing together
+        # one column cannot be missing together with another
         return 1
-    chosen, least = 1, math.inf
+    chosen, lowest = 1, math.inf
     for n_classes in range(1, most + 1):
         classes = fit_latent_classes(m, n_classes, noise, tol=COUNT_TOL)
-        fit = torch.logsumexp(log_joint(LatentClasses(*(c[None] for c in classes)), m[None]), -1)
-        free = n_classes * n_columns + n_classes - 1
-        bic = free * math.log(n_rows) - 2 * float(fit.sum())
-        if bic >= least:
+        batched = LatentClasses(*(c[None] for c in classes))
+        log_likelihood = torch.logsumexp(log_joint(batched, m[None]), -1)
+        n_parameters = n_classes * n_columns + n_classes - 1
+        bic = n_parameters * math.log(n_rows) - 2 * float(log_likelihood.sum())
+        if bic >= lowest:
             break
-        chosen, least = n_classes, bic
+        chosen, lowest = n_classes, bic
     return chosen
 
 
 class ClassPosterior(nn.Module):
-    """Log p(r | m) under the classes the sets started from, frozen, up to a constant."""
+    """log p(r | m) under fixed latent classes, up to a constant: the initial logits of q(r | m)."""
 
     share: Tensor
     rate: Tensor
@@ -145,7 +165,7 @@ class ClassPosterior(nn.Module):
         self.register_buffer("rate", torch.full((n_members, n_sets, n_columns), 0.5))
 
     def start(self, m: Tensor, noise: Noise) -> LatentClasses:
-        """Fit to the masks ``(row, column)`` or a member's own, each from starts of its own."""
+        """Fit to masks ``(row, column)`` or ``(member, row, column)``, each member separately."""
         n_members, n_sets = self.share.shape
         masks = m.double().expand(n_members, -1, -1)
         fits = [fit_latent_classes(mask, n_sets, noise) for mask in masks]
@@ -154,5 +174,5 @@ class ClassPosterior(nn.Module):
         return LatentClasses(self.share, self.rate)
 
     def forward(self, m: Tensor) -> Tensor:
-        """Log p(r) p(m | r), ``(member, row, set)``."""
+        """Log p(r) p(m | r) of masks ``(member, row, column)``: ``(member, row, set)``."""
         return log_joint(LatentClasses(self.share, self.rate), m)

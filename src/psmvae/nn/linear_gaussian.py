@@ -1,4 +1,4 @@
-"""Factor analysis: x = μ + W z + ε with z ~ N(0, I) and ε ~ N(0, diag ψ), holes allowed."""
+"""Factor analysis with missing cells: x = μ + W z + ε with z ~ N(0, I) and ε ~ N(0, diag ψ)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from psmvae.nn.settings import MAX_ITER
-
-# Smallest noise variance (of standardised features): keeps a float32 Cholesky factor safe.
+# Maximum number of EM steps.
+MAX_ITER = 100
+# Smallest noise variance of standardised features: a float32 Cholesky factor then exists.
 MIN_PSI = 1e-3
-# A weak prior on the loadings (variance 1 / RIDGE of a noise variance) and on the noise (PSI_WEIGHT
-# cells of variance MIN_PSI): without it EM overfits where rows are few and cells are sparse.
+# Weak priors on the loadings (variance ψ / RIDGE) and on the noise (PSI_WEIGHT pseudo-observations
+# of variance MIN_PSI). Without them EM overfits tables with few rows and many missing cells.
 RIDGE = 3.0
 PSI_WEIGHT = 10.0
-# Priors that are tried where that one is worse than the mean: few cells with heavy tails.
-STRONGER = (30.0, 300.0, 3000.0)
-# Deviations that always count in full.
+# Stronger priors, tried where the first one predicts validation cells worse than the column mean.
+STRONGER_RIDGES = (30.0, 300.0, 3000.0)
+# Standardised features are never clipped inside ±MIN_REACH.
 MIN_REACH = 4.0
 
 
 class FactorAnalysis(NamedTuple):
-    """Of each member: mean, psi ``(member, feature)``, loading ``(member, feature, latent)``."""
+    """μ and ψ ``(member, feature)`` and W ``(member, feature, latent)`` of each member."""
 
     mean: Tensor
     loading: Tensor
@@ -30,27 +30,41 @@ class FactorAnalysis(NamedTuple):
 
 
 def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
-    """p(z | visible features): its mean ``(member, row, k)`` and A with covariance A Aᵀ.
+    """p(z | visible features) = N(mean, A Aᵀ).
 
     The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f = L Lᵀ, so A = L⁻ᵀ, upper triangular.
-    (Batches of triangular solves are fast everywhere; torch's batched inverses are not, on a CPU.)
+
+    Parameters
+    ----------
+    fa : FactorAnalysis
+        The parameters.
+    f, visible : Tensor of shape (member, row, feature)
+        Features, and 1 where a feature is visible, otherwise 0.
+
+    Returns
+    -------
+    mean : Tensor of shape (member, row, latent)
+        The mean.
+    a : Tensor of shape (member, row, latent, latent)
+        A.
     """
     n_latent = fa.loading.shape[-1]
     weight = visible / fa.psi.unsqueeze(1)
     outer = (fa.loading.unsqueeze(-1) * fa.loading.unsqueeze(-2)).flatten(-2)
     eye = torch.eye(n_latent, dtype=f.dtype, device=f.device)
     precision = (weight @ outer).unflatten(-1, (n_latent, n_latent)) + eye
-    pull = (weight * (f - fa.mean.unsqueeze(1))) @ fa.loading
-    # without the check, which would wait for the GPU: I + a sum of squares has a factor
+    weighted = (weight * (f - fa.mean.unsqueeze(1))) @ fa.loading
+    # cholesky_ex omits the error check, which would wait for the GPU; the matrix is positive
+    # definite. Batched triangular solves are fast on a CPU, batched inverses are not.
     factor, _ = torch.linalg.cholesky_ex(precision)
     a = torch.linalg.solve_triangular(factor, eye.expand(factor.shape), upper=False).mT
-    return rows_times(rows_times(pull, a.mT), a), a
+    return rows_times(rows_times(weighted, a.mT), a), a
 
 
 def rows_times(v: Tensor, a: Tensor) -> Tensor:
-    """A v for a matrix of each row: ``(..., k)`` and ``(..., k, k)``.
+    """A v with a matrix of each row: ``v (..., k)``, ``a (..., k, k)``.
 
-    Elementwise: a batched product of so small matrices spends its time on each one's overhead.
+    Elementwise, because batched products of such small matrices are dominated by overhead.
     """
     return (a * v.unsqueeze(-2)).sum(-1)
 
@@ -64,75 +78,97 @@ def fit_factor_analysis(
     max_iter: int = MAX_ITER,
     tol: float = 1e-4,
 ) -> FactorAnalysis:
-    """Maximum a posteriori factor analysis by EM, each member on its own visible cells.
+    """Maximum a posteriori factor analysis by EM, for each member.
 
     Parameters
     ----------
-    f : Tensor
-        Standardised features, ``(member, row, feature)``, float64.
-    visible : Tensor
-        1 where a feature is seen, else 0; same shape.
+    f : Tensor of shape (member, row, feature), float64
+        Standardised features.
+    visible : Tensor of shape (member, row, feature)
+        1 where a feature is visible, otherwise 0.
     n_latent : int
         Number of factors.
     ridge : float
-        Of the loadings: their prior variance is so many times smaller than the noise's.
+        Prior precision of the loadings, relative to that of the noise.
     max_iter : int
-        EM steps at most.
+        Maximum number of EM steps.
     tol : float
-        Stops when no noise variance moves by more than this in a step.
+        EM stops when no noise variance changes by more than this in a step.
+
+    Returns
+    -------
+    FactorAnalysis
+        Parameters of each member.
     """
     f = f * visible
+    fa = _principal_components(f, n_latent)
+    prior = torch.diag(f.new_tensor([ridge] * n_latent + [0.0]))
+    # makes the equations of a feature without visible cells solvable: its loadings stay 0
+    prior = prior + 1e-8 * torch.eye(n_latent + 1, dtype=f.dtype, device=f.device)
+    count, square = visible.sum(1), f.square().sum(1)
+    for _ in range(max_iter):
+        solved, explained = _regress_on_factors(fa, f, visible, prior)
+        psi = (square - explained + PSI_WEIGHT * MIN_PSI) / (count + PSI_WEIGHT)
+        change = (psi - fa.psi).abs().max()
+        fa = FactorAnalysis(solved[..., -1], solved[..., :-1], psi.clamp(min=MIN_PSI))
+        if change < tol:
+            break
+    return fa
+
+
+def _principal_components(f: Tensor, n_latent: int) -> FactorAnalysis:
+    """Initial parameters from a singular value decomposition, missing features set to 0."""
     n_rows = f.shape[1]
     n_factors = min(n_latent, *f.shape[1:])
     _, s, vt = torch.linalg.svd(f, full_matrices=False)
     loading = (vt[:, :n_factors] * (s[:, :n_factors, None] / n_rows**0.5)).transpose(1, 2)
     loading = nn.functional.pad(loading, (0, n_latent - n_factors))
-    fa = FactorAnalysis(f.new_zeros(f.shape[0], f.shape[2]), loading, torch.full_like(f[:, 0], 0.5))
-    count = visible.sum(1)
-    square = f.square().sum(1)
-    prior = torch.diag(f.new_tensor([ridge] * n_latent + [0.0]))
-    # a feature seen nowhere has no equations of its own: leave its loadings at zero
-    prior = prior + 1e-8 * torch.eye(n_latent + 1, dtype=f.dtype, device=f.device)
-    for _ in range(max_iter):
-        mean_z, a = posterior(fa, f, visible)
-        one = torch.ones_like(mean_z[..., :1])
-        z1 = torch.cat([mean_z, one], -1)
-        second = z1.unsqueeze(-1) * z1.unsqueeze(-2)
-        second[..., :n_latent, :n_latent] += a @ a.mT
-        gram = (visible.transpose(1, 2) @ second.flatten(-2)).unflatten(-1, second.shape[-2:])
-        cross = f.transpose(1, 2) @ z1
-        solved = torch.linalg.solve(gram + prior, cross.unsqueeze(-1)).squeeze(-1)
-        residual = square - (solved * cross).sum(-1)
-        psi = (residual + PSI_WEIGHT * MIN_PSI) / (count + PSI_WEIGHT)
-        moved = (psi - fa.psi).abs().max()
-        fa = FactorAnalysis(solved[..., -1], solved[..., :-1], psi.clamp(min=MIN_PSI))
-        if moved < tol:
-            break
-    return fa
+    mean = f.new_zeros(f.shape[0], f.shape[2])
+    return FactorAnalysis(mean, loading, torch.full_like(f[:, 0], 0.5))
 
 
-def explained(fa: FactorAnalysis, f: Tensor, visible: Tensor, held: Tensor) -> Tensor:
-    """Share of the held-out cells' squares that the visible ones explain, ``(member,)``.
+def _regress_on_factors(
+    fa: FactorAnalysis, f: Tensor, visible: Tensor, prior: Tensor
+) -> tuple[Tensor, Tensor]:
+    """E-step and the M-step of (W, μ): ridge regression of each feature on (z, 1).
 
-    Below zero where zero, the mean of standardised features, is the better guess.
+    Returns the coefficients ``(member, feature, latent + 1)`` and the explained sum of squares
+    ``(member, feature)``.
+    """
+    n_latent = fa.loading.shape[-1]
+    mean_z, a = posterior(fa, f, visible)
+    z1 = torch.cat([mean_z, torch.ones_like(mean_z[..., :1])], -1)
+    second_moment = z1.unsqueeze(-1) * z1.unsqueeze(-2)
+    second_moment[..., :n_latent, :n_latent] += a @ a.mT
+    gram = visible.transpose(1, 2) @ second_moment.flatten(-2)
+    gram = gram.unflatten(-1, second_moment.shape[-2:])
+    cross = f.transpose(1, 2) @ z1
+    solved = torch.linalg.solve(gram + prior, cross.unsqueeze(-1)).squeeze(-1)
+    return solved, (solved * cross).sum(-1)
+
+
+def r_squared(fa: FactorAnalysis, f: Tensor, visible: Tensor, validation: Tensor) -> Tensor:
+    """R² of the validation features ``(member, row, feature)`` predicted from the visible ones.
+
+    Returns ``(member,)``. Negative if 0, the mean of standardised features, predicts better.
     """
     mean_z, _ = posterior(fa, f * visible, visible)
-    guess = fa.mean.unsqueeze(1) + mean_z @ fa.loading.mT
-    left = ((f - guess).square() * held).sum((1, 2))
-    return 1 - left / (f.square() * held).sum((1, 2)).clamp(min=1e-12)
+    predicted = fa.mean.unsqueeze(1) + mean_z @ fa.loading.mT
+    residual = ((f - predicted).square() * validation).sum((1, 2))
+    return 1 - residual / (f.square() * validation).sum((1, 2)).clamp(min=1e-12)
 
 
-def fit_where_it_holds(
-    f: Tensor, visible: Tensor, held: Tensor, n_latent: int, max_iter: int = MAX_ITER
+def fit_with_validated_prior(
+    f: Tensor, visible: Tensor, validation: Tensor, n_latent: int, max_iter: int = MAX_ITER
 ) -> FactorAnalysis:
-    """`fit_factor_analysis`, with a stronger prior for members where held-out cells ask for one."""
+    """`fit_factor_analysis`, with a stronger prior for members with R² ≤ 0 on validation cells."""
     fa = fit_factor_analysis(f, visible, n_latent, max_iter=max_iter)
-    best = explained(fa, f, visible, held)
-    for ridge in STRONGER:
-        if bool((best > 0).all()) or not bool(held.any()):
+    best = r_squared(fa, f, visible, validation)
+    for ridge in STRONGER_RIDGES:
+        if bool((best > 0).all()) or not bool(validation.any()):
             break
         other = fit_factor_analysis(f, visible, n_latent, ridge=ridge, max_iter=max_iter)
-        found = explained(other, f, visible, held)
+        found = r_squared(other, f, visible, validation)
         better = (found > best) & (best <= 0)
         fa = FactorAnalysis(
             *(
@@ -145,12 +181,16 @@ def fit_where_it_holds(
 
 
 class LinearPosterior(nn.Module):
-    """The exact posterior of the starting factor analysis, frozen: where the encoder begins.
+    """The posterior of z under a fixed factor analysis: the initial q(z | x_obs).
 
-    Features enter as the encoder sees them and are standardised here. None counts for more than the
-    largest that the factor analysis was fitted to, or MIN_REACH deviations (``reach``): in a column
-    of zeros with an odd value among rows it did not see, one cell would otherwise carry its row
-    thousands of deviations away.
+    Features are standardised here, and clipped to ±``reach``: the largest absolute value that the
+    factor analysis was fitted to, or MIN_REACH if that is larger. Otherwise a single outlier in a
+    nearly constant column could move a row by thousands of standard deviations.
+
+    Parameters
+    ----------
+    n_members, n_features, n_latent : int
+        Sizes.
     """
 
     center: Tensor
@@ -170,20 +210,34 @@ class LinearPosterior(nn.Module):
         self.register_buffer("psi", torch.ones(n_members, n_features))
 
     def start(
-        self, f: Tensor, visible: Tensor, held: Tensor, max_iter: int = MAX_ITER
+        self, f: Tensor, visible: Tensor, validation: Tensor, max_iter: int = MAX_ITER
     ) -> FactorAnalysis:
-        """Fit to ``(member, row, feature)`` in at most ``max_iter`` steps.
+        """Fit the factor analysis.
 
-        ``held`` is 1 on features of cells that are held out to judge the fit. Returns the factor
-        analysis in the features' own units.
+        Parameters
+        ----------
+        f : Tensor of shape (member, row, feature)
+            Features.
+        visible : Tensor of shape (member, row, feature)
+            1 where a feature is visible, otherwise 0.
+        validation : Tensor of shape (member, row, feature)
+            1 for features of validation cells, which are not visible.
+        max_iter : int
+            Maximum number of EM steps.
+
+        Returns
+        -------
+        FactorAnalysis
+            Parameters in the units of the features.
         """
-        f, visible, held = f.double(), visible.double(), held.double()
+        f, visible, validation = f.double(), visible.double(), validation.double()
         count = visible.sum(1).clamp(min=1)
         center = (f * visible).sum(1) / count
         spread = (((f - center[:, None]).square() * visible).sum(1) / count).sqrt()
         spread = torch.where(spread > 1e-6, spread, 1.0)
         standard = (f - center[:, None]) / spread[:, None]
-        fa = fit_where_it_holds(standard, visible, held, self.loading.shape[-1], max_iter)
+        n_latent = self.loading.shape[-1]
+        fa = fit_with_validated_prior(standard, visible, validation, n_latent, max_iter)
         reach = (standard.abs() * visible).amax(1).clamp(min=MIN_REACH)
         names = ("center", "spread", "reach", "mean", "loading", "psi")
         for name, value in zip(names, (center, spread, reach, *fa), strict=True):
@@ -195,7 +249,11 @@ class LinearPosterior(nn.Module):
         )
 
     def forward(self, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, A with covariance A Aᵀ, and log det A; rows ``(member, row, ...)``."""
+        """Mean, A and log det A of q(z | x_obs) = N(mean, A Aᵀ).
+
+        ``f`` and ``visible`` are ``(member, row, feature)``; the results ``(member, row, latent)``,
+        ``(member, row, latent, latent)`` and ``(member, row)``.
+        """
         reach = self.reach.unsqueeze(1)
         standard = (f - self.center.unsqueeze(1)) / self.spread.unsqueeze(1)
         standard = torch.clamp(standard, -reach, reach) * visible

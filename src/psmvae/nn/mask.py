@@ -1,82 +1,51 @@
-"""Mask models p(m | x, z, r): why a cell is observed (m = 1) or missing (m = 0).
+"""The interface of mask models p(m | x, z, r): m_j = 1 if cell j is observed, 0 if missing.
 
-A mask model is a small settings object with one method, ``build``, that makes the module to train.
-Your own needs just that::
-
-    class MyMask:
-        def build(self, shape, noise):
-            return MyModule(shape, noise)
-
-where the module (an ``nn.Module``) has
-
-- ``depends_on_x``: whether m_j depends on x_j itself (its missing values are then integrated out);
-- optionally ``joint = True``: m_j depends on other columns too. Missing values are then drawn, and
-  ``x`` is ``(member, row, draw, set, column)``, one value a cell, for all columns at once;
-- ``as_input``: whether the encoders also see the mask;
-- ``forward(x, z, at)``, which gives log p(m_j missing | ·) and log p(m_j observed | ·) of the
-  columns ``at``. ``z`` is ``(member, row, draw, set, latent)``; ``x`` is ``(member, row, draw, set,
-  column, node)``, values to try (axes may have size 1), or None where ``depends_on_x`` is False.
-  Both answers are ``(member, row, draw, set, column[, node])``;
-- optionally, where it depends on x, ``logistics(at)``: a `psmvae.nn.columns.Logistic` that says the
-  same of p(m_j missing | ·) for a block of columns of numbers, or None for one where it cannot;
-- parameters whose first axis is the members;
-- optionally, where it does not depend on x, ``log_prob(m, z)``: log p(m_j | ·) of a mask ``(member,
-  row, 1, 1, column)``, for all columns at once, where that is cheaper than both answers. With
-  ``takes_sets = True`` it has a third argument ``sets``: None, or ``(row,)``, a set for each row,
-  with a set axis of size one; imputation then leaves out sets that a row is surely not in;
-- optionally ``start(rate)``, called before training with the missing rate of each column in each
-  set that the masks suggest, ``(member, set, column)``.
+Any object with a method ``build(shape, noise)`` that returns a `MaskModule` is a mask model; see
+`psmvae.nn.settings.MaskModel`. The built-in ones are in `psmvae.nn.no_mask`,
+`psmvae.nn.latent_mask`, `psmvae.nn.self_mask` and `psmvae.nn.joint_mask`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid, softplus
 
-from psmvae.kinds import Block
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Columns, Logistic
-from psmvae.nn.network import MLP, each_its_set
-from psmvae.nn.noise import Noise
-from psmvae.nn.settings import (
-    MASK_MODELS,
-    LatentMask,
-    MaskModel,
-    Network,
-    NoMask,
-    SelfMask,
-    mask_model,
-)
 
-# The settings are here too: who writes a mask model has all of them at hand.
-__all__ = [
-    "MASK_MODELS",
-    "LatentMask",
-    "LatentMaskModule",
-    "MaskModel",
-    "MaskModule",
-    "MaskShape",
-    "NoMask",
-    "NoMaskModule",
-    "SelfMask",
-    "SelfMaskModule",
-    "log_odds",
-    "mask_model",
-]
+__all__ = ["MaskModule", "MaskShape"]
 
 MIN_RATE = 1e-3
 
 
 @dataclass(frozen=True)
 class MaskShape:
-    """What a mask model is told about the table and the model around it.
+    """What a mask model knows about the table and the model it belongs to.
 
-    Columns are in the model's order: ``names`` and ``missing_rate`` (a number a column) say which
-    is which.
+    Parameters
+    ----------
+    n_members : int
+        Number of members of the ensemble.
+    n_sets : int
+        Number of pattern sets, the values of r.
+    n_latent : int
+        Dimension of z.
+    columns : psmvae.nn.columns.Columns
+        The columns in the model's order, with their features.
+    names : tuple of str
+        Names of the columns in the model's order.
+    missing_rate : Tensor of shape (column,)
+        Fraction of missing cells of each column.
+    network : Network
+        Architecture for a network of the mask model.
+
+    Examples
+    --------
+    >>> from psmvae.nn.mask import MaskShape
+    >>> [field for field in MaskShape.__dataclass_fields__][:3]
+    ['n_members', 'n_sets', 'n_latent']
     """
 
     n_members: int
@@ -88,150 +57,157 @@ class MaskShape:
     network: Network
 
 
-class MaskModule(Protocol):
-    """The trained part of a mask model, an ``nn.Module``."""
+class MaskModule(nn.Module):
+    """Base class of the module that a mask model trains.
 
-    depends_on_x: bool
-    as_input: bool
+    A subclass must define `forward`. The first axis of each of its parameters must be the member.
+    All other attributes and methods have defaults, which are those of a mask that depends on (z, r)
+    only.
 
-    def __call__(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Log p(missing) and log p(observed) of the columns ``at``."""
-        ...
+    Attributes
+    ----------
+    depends_on_x : bool, default=False
+        Whether m_j depends on x_j. Missing x_j are then integrated out by quadrature, unless
+        ``draws_x`` or ``joint`` is True.
+    joint : bool, default=False
+        Whether m_j depends on the values of other columns too. Missing values are then drawn, and
+        ``x`` in `forward` has one value for each cell.
+    draws_x : bool, default=False
+        Whether training uses a draw of each missing x_j instead of quadrature.
+    tilts : bool, default=True
+        Whether imputations are drawn from p(x_j | z, r) · p(m_j missing | x_j, ·). Without effect
+        if ``depends_on_x`` is False.
+    as_input : bool, default=True
+        Whether the encoders also have the mask as input.
+    train_jointly : bool, default=False
+        Whether p(x | z, r) is trained together with the mask model from the start. Without effect
+        if ``depends_on_x`` is False.
+    takes_sets : bool, default=False
+        Whether `log_prob` accepts ``sets``. Imputation then omits sets with a negligible posterior
+        probability. Without effect if ``depends_on_x`` is True.
 
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """What is trained."""
-        ...
+    Examples
+    --------
+    A mask that depends on z and is the same in all sets:
 
+    >>> import torch
+    >>> from torch import nn
+    >>> from torch.nn.functional import logsigmoid
+    >>> from psmvae import PSMVAEImputer
+    >>> from psmvae.nn.mask import MaskModule
+    >>> class LogisticInZ(MaskModule):
+    ...     def __init__(self, shape, noise):
+    ...         super().__init__()
+    ...         size = (shape.n_members, shape.n_latent, len(shape.names))
+    ...         self.weight = nn.Parameter(0.1 * noise.normal(*size))
+    ...
+    ...     def forward(self, x, z, at):
+    ...         logits = (z @ self.weight[:, None, None])[..., at]
+    ...         return logsigmoid(logits), logsigmoid(-logits)
+    >>> class LogisticMask:
+    ...     def build(self, shape, noise):
+    ...         return LogisticInZ(shape, noise)
+    >>> imputer = PSMVAEImputer(LogisticMask(), max_epochs=1)
+    >>> filled = imputer.fit_transform([[1.0, 2.0], [3.0, None], [None, 1.0], [4.0, 2.0]])
+    """
 
-def log_odds(rate: Tensor) -> Tensor:
-    """Log odds of a rate, held off 0 and 1."""
-    return torch.logit(rate.clamp(MIN_RATE, 1 - MIN_RATE))
-
-
-class NoMaskModule(nn.Module):
-    """What `NoMask` builds: nothing is learned, and nothing said."""
-
-    depends_on_x = False
-    as_input = False
-    takes_sets = True
+    depends_on_x: bool = False
+    joint: bool = False
+    draws_x: bool = False
+    tilts: bool = True
+    as_input: bool = True
+    train_jointly: bool = False
+    takes_sets: bool = False
 
     def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Log 1."""
-        del x, at
-        nothing = torch.zeros_like(z[..., :1])
-        return nothing, nothing
+        """Compute log p(m_j missing | ·) and log p(m_j observed | ·) of the columns ``at``.
+
+        Parameters
+        ----------
+        x : Tensor or None
+            None if ``depends_on_x`` is False. Otherwise ``(member, row, draw, set, column, node)``,
+            values of x_j, or ``(member, row, draw, set, column)`` for all columns if ``joint`` is
+            True. Axes may have size one.
+        z : Tensor of shape (member, row, draw, set, latent)
+            Latent variables.
+        at : slice
+            The columns. They are of one kind, unless ``depends_on_x`` is False or ``joint`` is
+            True, where these are all columns.
+
+        Returns
+        -------
+        log_missing, log_observed : Tensor
+            ``(member, row, draw, set, column)``, with a last axis ``node`` if ``x`` has it.
+        """
+        raise NotImplementedError
 
     def log_prob(self, m: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
-        """Log 1."""
-        del m, sets
-        return torch.zeros_like(z[..., :1])
+        """Compute log p(m_j | z, r) of all columns, for a mask that does not depend on x.
 
+        Override it where this is cheaper than both outputs of `forward`, or to support ``sets``.
 
-class LatentMaskModule(nn.Module):
-    """What `LatentMask` builds: a network from z and r to log odds."""
+        Parameters
+        ----------
+        m : Tensor of shape (member, row, 1, 1, column)
+            The mask.
+        z : Tensor of shape (member, row, draw, set, latent)
+            Latent variables.
+        sets : Tensor of shape (row,), optional
+            One set for each row; the set axis of ``z`` then has size one. Passed only if
+            ``takes_sets`` is True.
 
-    depends_on_x = False
-    as_input = True
-    takes_sets = True
-
-    def __init__(self, shape: MaskShape, noise: Noise) -> None:
-        super().__init__()
-        n_columns = shape.columns.n_columns
-        self.net = MLP(
-            shape.n_members,
-            shape.n_latent,
-            n_columns,
-            network=shape.network,
-            noise=noise,
-            n_sets=shape.n_sets,
-            set_at="first",
-        )
-        sets = (shape.n_members, 1, 1, shape.n_sets)
-        self.odds = nn.Parameter(log_odds(shape.missing_rate).expand(*sets, -1).clone())
-
-    @torch.no_grad()
-    def start(self, rate: Tensor) -> None:
-        """Each set at its own rates."""
-        self.odds.copy_(log_odds(rate)[:, None, None])
-
-    def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Log sigmoid of the network's log odds."""
-        del x
-        score = (self.net(z) + self.odds)[..., at]
-        return logsigmoid(score), logsigmoid(-score)
-
-    def log_prob(self, m: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
-        """Log p(m_j | z, r) of a mask, ``(member, row, draw, set, column)``."""
-        odds = self.odds if sets is None else each_its_set(self.odds, sets)
-        return logsigmoid((self.net(z, sets=sets) + odds) * (1 - 2 * m))
-
-
-class SelfMaskModule(nn.Module):
-    """What `SelfMask` builds: a logistic regression for each set and column."""
-
-    depends_on_x = True
-    as_input = True
-    active: Tensor
-
-    def __init__(self, settings: SelfMask, shape: MaskShape, noise: Noise) -> None:
-        super().__init__()
-        self.columns = shape.columns
-        self.ceiling = settings.ceiling
-        self.train_jointly = (
-            settings.columns is not None
-            if settings.train_jointly is None
-            else settings.train_jointly
-        )
-        rate = shape.missing_rate.clamp(MIN_RATE, 1 - MIN_RATE)
-        sets = (shape.n_members, 1, 1, shape.n_sets)
-        ceiling = (1 + rate) / 2 if settings.ceiling else torch.ones_like(rate)
-        self.bias = nn.Parameter(torch.logit(rate / ceiling) + 0.1 * noise.normal(*sets, len(rate)))
-        if settings.ceiling:
-            self.ceiling_odds = nn.Parameter(torch.logit(ceiling).expand(*sets, -1).clone())
-        self.weight = nn.Parameter(0.1 * noise.normal(*sets, shape.columns.n_features))
-        self.sign = {None: 0.0, "high": 1.0, "low": -1.0}[settings.sign]
-        chosen = [settings.columns is None or name in settings.columns for name in shape.names]
-        self.register_buffer("active", torch.tensor(chosen, device=rate.device), persistent=False)
-
-    @torch.no_grad()
-    def start(self, rate: Tensor) -> None:
-        """Each set at its own rates, half way to the ceiling."""
-        rate = rate.clamp(MIN_RATE, 1 - MIN_RATE)[:, None, None]
-        ceiling = (1 + rate) / 2 if self.ceiling else torch.ones_like(rate)
-        self.bias.copy_(torch.logit(rate / ceiling))
-        if self.ceiling:
-            self.ceiling_odds.copy_(torch.logit(ceiling))
-
-    def forward(self, x: Tensor | None, z: Tensor, at: slice) -> tuple[Tensor, Tensor]:
-        """Log c + log sigmoid(s), and log(1 − c sigmoid(s)), both without cancellation."""
-        del z
-        if x is None:
-            raise ValueError("a self-masking model needs x")
-        block, weight = self._of(at)
-        # (..., node, column, feature): a block's features need the column axis last
-        features = block.features(x.transpose(-1, -2))
-        pull = (features * weight.unsqueeze(-3)).sum(-1).transpose(-1, -2)
-        score = pull * self.active[at].unsqueeze(-1) + self.bias[..., at].unsqueeze(-1)
-        log_missing, log_observed = logsigmoid(score), logsigmoid(-score)
-        if self.ceiling:
-            odds = self.ceiling_odds[..., at].unsqueeze(-1)
-            log_observed = torch.logaddexp(logsigmoid(-odds) + log_missing, log_observed)
-            log_missing = logsigmoid(odds) + log_missing
-        return log_missing, log_observed
+        Returns
+        -------
+        Tensor of shape (member, row, draw, set, column)
+            Log probabilities.
+        """
+        if sets is not None:
+            raise NotImplementedError("A mask module with takes_sets=True must define log_prob.")
+        log_missing, log_observed = self(None, z, slice(0, m.shape[-1]))
+        return torch.where(m > 0, log_observed, log_missing)
 
     def logistics(self, at: slice) -> Logistic | None:
-        """What `forward` says of p(missing), for columns of numbers."""
-        block, weight = self._of(at)
-        if block.n_features > 1:
-            return None
-        ceiling = logsigmoid(self.ceiling_odds[..., at]) if self.ceiling else 0.0
-        return Logistic(weight.squeeze(-1) * self.active[at], self.bias[..., at], ceiling)
+        """Return p(m_j missing | x_j, r) as a logistic function of x_j.
 
-    def _of(self, at: slice) -> tuple[Block, Tensor]:
-        """A block of columns and its weights, ``(member, 1, 1, set, column, feature)``."""
-        number = self.columns.slices().index(at)
-        block = self.columns.blocks[number]
-        weight = self.columns.split(self.weight, "features")[number]
-        if self.sign and block.n_features == 1:
-            weight = self.sign * softplus(weight)
-        return block, weight
+        Override it where it applies: a normal x_j is then integrated out faster.
+
+        Parameters
+        ----------
+        at : slice
+            Columns of one kind.
+
+        Returns
+        -------
+        psmvae.nn.columns.Logistic or None
+            The logistic function, or None if there is none.
+        """
+        del at
+        return None
+
+    def start(self, rate: Tensor) -> None:
+        """Set initial parameters before training. The default leaves them unchanged.
+
+        Parameters
+        ----------
+        rate : Tensor of shape (member, set, column)
+            Missing rate of each column in each set, from a latent class analysis of the masks.
+        """
+
+
+def check_mask_module(module: object, n_members: int) -> None:
+    """Raise an error if a user's mask model built something that cannot be trained."""
+    if not isinstance(module, MaskModule):
+        raise TypeError(
+            f"mask_model must build a psmvae.nn.mask.MaskModule, got {type(module).__name__}."
+        )
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad and parameter.shape[:1] != (n_members,):
+            raise ValueError(
+                f"mask_model has a parameter {name} of shape {tuple(parameter.shape)}; the first "
+                f"axis of each must be the members, here {n_members}."
+            )
+
+
+def rate_logits(rate: Tensor) -> Tensor:
+    """Logits of missing rates, with the rates clamped away from 0 and 1."""
+    return torch.logit(rate.clamp(MIN_RATE, 1 - MIN_RATE))

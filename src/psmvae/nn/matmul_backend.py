@@ -1,4 +1,4 @@
-"""What multiplies matrices: which library on a CPU, which units of a GPU."""
+"""The implementation of matrix products: the library on a CPU, the precision on a GPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 
 class _Switch:
-    """A setting of PyTorch, which is one for the process, and how many want another value."""
+    """A process-wide PyTorch setting that is changed while at least one user needs it."""
 
     def __init__(self, read: Callable[[], Any], write: Callable[[Any], None], wanted: Any) -> None:
         self.read, self.write, self.wanted = read, write, wanted
@@ -22,7 +22,7 @@ class _Switch:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Change it; the last to leave restores it."""
+        """Change the setting; the last user restores it."""
         with self.lock:
             if self.users == 0:
                 self.before = self.read()
@@ -38,7 +38,7 @@ class _Switch:
 
 
 def _precision() -> str | None:
-    """What float32 products are rounded to; None where it was set in PyTorch's newer way."""
+    """Precision of float32 products, None if it was set through PyTorch's newer per-backend API."""
     try:
         return torch.get_float32_matmul_precision()
     except RuntimeError:
@@ -46,7 +46,7 @@ def _precision() -> str | None:
 
 
 def _set_precision(value: str | None) -> None:
-    # a user who chose in the newer way has chosen
+    # do not override a choice made through the newer API
     if value is not None and _precision() is not None:
         torch.set_float32_matmul_precision(value)
 
@@ -61,11 +61,11 @@ _TF32 = _Switch(_precision, _set_precision, "high")
 
 @contextmanager
 def use_blas() -> Iterator[None]:
-    """Have products done by BLAS rather than oneDNN, on an ARM processor under Linux.
+    """Use BLAS instead of oneDNN for matrix products on an ARM processor under Linux.
 
-    PyTorch gives them to oneDNN there, which takes up to a third longer for products of some
-    thousand rows and a hundred columns, and most where one side is transposed, as in a backward
-    pass. The setting is one for the process: the last to leave restores it.
+    oneDNN, PyTorch's default there, takes up to a third longer for the products of a training step
+    (about a thousand rows and a hundred columns), most for transposed factors as in a backward
+    pass. No effect on other processors. The setting is process-wide; the last user restores it.
 
     Examples
     --------
@@ -83,11 +83,17 @@ def use_blas() -> Iterator[None]:
 
 @contextmanager
 def allow_tf32(device: torch.device) -> Iterator[None]:
-    """Have a GPU's products of float32 done by its tensor cores (TF32).
+    """Use TF32 tensor cores for float32 matrix products on a GPU.
 
-    Factors are then rounded to 10 bits, sums are not: well below the noise of a step's gradients.
-    The setting is one for the process: the last to leave restores it. Where it was made in
-    PyTorch's newer way, for each library, it is left as it is.
+    Factors are rounded to a mantissa of 10 bits and sums are not. The rounding error is far below
+    the noise of stochastic gradients, so TF32 is used in training only. The setting is
+    process-wide; the last user restores it. A precision that was set through PyTorch's newer
+    per-backend API is not changed.
+
+    Parameters
+    ----------
+    device : torch.device
+        Device of the model. No effect unless it is a GPU.
 
     Examples
     --------

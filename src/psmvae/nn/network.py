@@ -1,4 +1,4 @@
-"""Multilayer perceptrons with a leading member axis, all sets in one batched product."""
+"""Multilayer perceptrons with a leading member axis."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from psmvae.nn.architecture import Network
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network
 
 
 class Linear(nn.Module):
-    """y = x W + b, each member with its own: ``(member, ..., in) -> (member, ..., out)``."""
+    """y = x W + b with weights of each member: ``(member, ..., in) -> (member, ..., out)``."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Linear(nn.Module):
             self.bias = nn.Parameter(start)
 
     def forward(self, x: Tensor) -> Tensor:
-        """One product over all other axes, batched over members where there are several."""
+        """One matrix product over all other axes, batched over members."""
         return affine(x, self.weight, self.bias)
 
 
@@ -43,7 +43,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X W + b with weights ``(member, in, out)`` and biases ``(member, 1, out)``."""
     rows = x.reshape(x.shape[0], -1, x.shape[-1])
     if x.shape[0] == 1:
-        # one product with its bias is one operation; a batch of one takes longer, and is two
+        # addmm is faster than a batched product of size one
         one, single = rows.squeeze(0), weight.squeeze(0)
         y = torch.mm(one, single) if bias is None else torch.addmm(bias.flatten(), one, single)
     elif bias is None:
@@ -54,7 +54,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 class Norm(nn.Module):
-    """Layer normalisation, each member with its own gain."""
+    """Layer normalisation with gain and shift of each member."""
 
     def __init__(self, n_members: int, width: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Norm(nn.Module):
         self.shift = nn.Parameter(torch.zeros(n_members, width))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Mean 0, variance 1 over the last axis, then gain and shift."""
+        """Normalise the last axis, ``(member, ..., unit)``."""
         if x.shape[0] == 1:
             gain, shift = self.gain.squeeze(0), self.shift.squeeze(0)
             return nn.functional.layer_norm(x, x.shape[-1:], gain, shift)
@@ -72,7 +72,7 @@ class Norm(nn.Module):
 
 
 class Residual(nn.Module):
-    """h + W₂ SiLU(W₁ Norm(h)); W₂ starts at zero, so the block starts as the identity."""
+    """h + W₂ SiLU(W₁ Norm(h)). Initially W₂ = 0, so the block is the identity."""
 
     def __init__(self, n_members: int, width: int, dropout: float, noise: Noise) -> None:
         super().__init__()
@@ -82,33 +82,40 @@ class Residual(nn.Module):
         self.dropout = dropout
 
     def forward(self, h: Tensor, noise: Noise | None) -> Tensor:
-        """One block; ``noise`` is given while training and drives the dropout."""
+        """Apply the block to ``(member, ..., unit)``; ``noise`` is for dropout in training."""
         inner = silu(self.first(self.norm(h)))
-        out: Tensor = h + self.second(dropped(inner, self.dropout, noise))
+        out: Tensor = h + self.second(dropout(inner, self.dropout, noise))
         return out
 
 
-def dropped(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
-    """Drop a share of the units and scale up the others; nothing without noise."""
+def dropout(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
+    """Apply dropout in training, where ``noise`` is given."""
     if noise is None or rate == 0.0:
         return h
     return h * noise.keep(h.shape, 1 - rate).to(h.dtype).div_(1 - rate)
 
 
 class MLP(nn.Module):
-    """A network that also knows the set: ``(member, row, draw, set, in) -> (..., set, out)``.
-
-    r enters one-hot. Where it enters decides what is computed once a row: ``set_at="first"``
-    (decoders, whose input has sets already) appends it to the input and lets it act at all depths;
-    ``set_at="last"`` (encoders) adds it to the last hidden layer, as a bias for each set, and runs
-    everything before once a row, whatever the number of sets.
+    """A network of an input and r: ``(member, row, draw, set, in) -> (..., set, out)``.
 
     Parameters
     ----------
+    n_members : int
+        Members of the ensemble.
+    n_in, n_out : int
+        Number of inputs (without r) and outputs.
+    network : Network
+        The architecture.
+    noise : Noise
+        Random numbers for initial weights.
     n_sets : int
-        0 for a network that does not know the set.
+        Number of sets. 0 for a network that does not depend on r.
+    set_at : {"first", "last"}
+        Where r enters. "first" appends it one-hot to the input (decoders, whose input z has a set
+        axis). "last" adds a bias of each set to the last hidden layer (encoders, whose earlier
+        layers are then evaluated once for each row).
     start : float
-        Gain of the last layer's first weights; 0 starts the network at its output bias.
+        Gain of the initial weights of the last layer. With 0 the initial output is the bias.
     """
 
     one_hot: Tensor
@@ -129,13 +136,13 @@ class MLP(nn.Module):
         width = network.width
         self.residual = network.residual
         self.is_smooth = network.residual or network.smooth
-        self.bends = silu if self.is_smooth else relu
+        self.activation = silu if self.is_smooth else relu
         self.dropout = network.dropout
         self.set_at = set_at
         self.n_sets = n_sets
         self.register_buffer("one_hot", torch.eye(n_sets), persistent=False)
         appended = n_sets if set_at == "first" else 0
-        # a row of weights for each set is as good as a bias
+        # the weights of the one-hot r act as a bias
         self.first = Linear(n_members, n_in + appended, width, noise, bias=appended == 0)
         if appended and network.residual:
             with torch.no_grad():
@@ -159,9 +166,9 @@ class MLP(nn.Module):
 
     @property
     def output_bias(self) -> nn.Parameter:
-        """The bias of the last layer, ``(member, 1, out)``."""
+        """Bias of the last layer, ``(member, 1, out)``."""
         if self.last.bias is None:
-            raise ValueError("the last layer has no bias")
+            raise ValueError("The last layer has no bias.")
         return self.last.bias
 
     def forward(
@@ -171,11 +178,24 @@ class MLP(nn.Module):
         sets: Tensor | None = None,
         once: Tensor | None = None,
     ) -> Tensor:
-        """Outputs; ``noise`` is given while training.
+        """Evaluate the network.
 
-        Where r is appended, ``sets`` ``(row,)`` gives each row one set of its own, and the set axis
-        has size one. ``once`` ``(member, row, in)`` are the first inputs, where they are the same
-        for all draws and sets of a row: the network then works on them once a row.
+        Parameters
+        ----------
+        x : Tensor of shape (member, row, draw, set, in)
+            Inputs.
+        noise : Noise, optional
+            Given in training, for dropout.
+        sets : Tensor of shape (row,), optional
+            One set for each row, if ``set_at`` is "first". The set axis then has size one.
+        once : Tensor of shape (member, row, in), optional
+            Leading inputs that are the same for all draws and sets of a row. Their part of the
+            first layer is then evaluated once for each row.
+
+        Returns
+        -------
+        Tensor of shape (member, row, draw, set, out)
+            Outputs.
         """
         if self.n_sets and self.set_at == "first":
             one_hot = self.one_hot.to(x.dtype)
@@ -186,8 +206,8 @@ class MLP(nn.Module):
             h = self.first(x)
         else:
             n_once = once.shape[-1]
-            a_row = affine(once, self.first.weight[:, :n_once], self.first.bias)
-            h = affine(x, self.first.weight[:, n_once:]) + a_row[:, :, None, None]
+            per_row = affine(once, self.first.weight[:, :n_once], self.first.bias)
+            h = affine(x, self.first.weight[:, n_once:]) + per_row[:, :, None, None]
         if self.set_bias is not None and len(self.hidden) == 0:
             h = h + self.set_bias
         if self.residual:
@@ -195,24 +215,24 @@ class MLP(nn.Module):
                 h = block(h, noise)
         else:
             for layer in self.hidden:
-                h = layer(self.bends(h))
+                h = layer(self.activation(h))
         if self.set_bias is not None and len(self.hidden) > 0:
             h = h + self.set_bias
-        h = self.bends(self.norm(h) if self.residual else h)
-        out: Tensor = self.last(dropped(h, self.dropout, noise))
+        h = self.activation(self.norm(h) if self.residual else h)
+        out: Tensor = self.last(dropout(h, self.dropout, noise))
         return out
 
 
-def each_its_set(of_sets: Tensor, sets: Tensor) -> Tensor:
-    """From ``(member, 1, 1, set, ...)`` what each row's set has, ``(member, row, 1, 1, ...)``."""
-    return of_sets[:, 0, 0, sets, None, None]
+def select_sets(per_set: Tensor, sets: Tensor) -> Tensor:
+    """Select the set of each row: ``(member, 1, 1, set, ...) -> (member, row, 1, 1, ...)``."""
+    return per_set[:, 0, 0, sets, None, None]
 
 
 def relu(h: Tensor) -> Tensor:
-    """max(h, 0), in place where nobody needs h again."""
+    """ReLU, in place if no gradient is needed."""
     return nn.functional.relu(h, inplace=not torch.is_grad_enabled())
 
 
 def silu(h: Tensor) -> Tensor:
-    """The product of h and sigmoid(h), in place where nobody needs h again."""
+    """SiLU, in place if no gradient is needed."""
     return nn.functional.silu(h, inplace=not torch.is_grad_enabled())

@@ -1,4 +1,4 @@
-"""Random numbers from one seeded source; nothing here touches torch's global state."""
+"""Seeded random numbers that leave PyTorch's global generator unchanged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 class Noise:
-    """A seeded source of random tensors on one device.
+    """A seeded generator of random tensors on one device.
 
     Parameters
     ----------
     seed : int
-        Where the stream starts.
+        Seed of the generator.
     device : torch.device or str
-        Where the numbers are made. The stream of a seed differs between kinds of devices.
+        Device of the tensors. The same seed gives different numbers on a CPU and a GPU.
 
     Examples
     --------
@@ -31,7 +31,7 @@ class Noise:
         self.generator.manual_seed(seed)
 
     def restart(self, state: Tensor) -> None:
-        """Go on from a generator's state with a generator of its own."""
+        """Continue from the state of another generator."""
         self.generator = torch.Generator(device=self.device)
         self.generator.set_state(state)
 
@@ -40,7 +40,7 @@ class Noise:
         return torch.randn(*shape, generator=self.generator, device=self.device)
 
     def uniform(self, *shape: int) -> Tensor:
-        """Numbers in [0, 1)."""
+        """Uniform numbers in [0, 1)."""
         return torch.rand(*shape, generator=self.generator, device=self.device)
 
     def shuffles(self, n_members: int, n: int) -> Tensor:
@@ -48,58 +48,59 @@ class Noise:
         return torch.argsort(self.uniform(n_members, n), dim=1)
 
     def picks(self, n_members: int, n: int) -> Tensor:
-        """As many of 0 … n − 1 for each member, with replacement, ``(member, n)``."""
+        """Draw n numbers from 0 … n − 1 with replacement for each member, ``(member, n)``."""
         return torch.randint(n, (n_members, n), generator=self.generator, device=self.device)
 
     def keys(self, *shape: int) -> Tensor:
-        """Whole numbers of 63 random bits."""
+        """Integers of 63 random bits."""
         return torch.randint(2**63 - 1, shape, generator=self.generator, device=self.device)
 
-    def keep(self, shape: Sequence[int], share: float) -> Tensor:
-        """True with probability ``share``."""
-        return self.uniform(*shape) < share
+    def keep(self, shape: Sequence[int], probability: float) -> Tensor:
+        """True with the given probability."""
+        return self.uniform(*shape) < probability
 
 
-def told_by_row(cells: Tensor, keys: Tensor, noise: Noise) -> Tensor:
-    """Uniform numbers inside (0, 1), told by the cells of a row and a key.
+def hash_uniform(cells: Tensor, keys: Tensor, noise: Noise) -> Tensor:
+    """Pseudo-random uniform numbers in (0, 1) from a hash of the cells of a row and a key.
 
-    Equal rows have equal numbers, and those of others, however near, have nothing to do with them.
+    Equal rows have equal numbers. Numbers of different rows are independent, however similar the
+    rows are.
 
     Parameters
     ----------
-    cells : Tensor
-        ``(member, row, cell)``.
-    keys : Tensor
-        From `Noise.keys`, of axes that follow that of rows.
+    cells : Tensor of shape (member, row, cell)
+        The rows.
+    keys : Tensor of shape (member, 1, ...)
+        From `Noise.keys`. The first two axes broadcast with those of ``cells``.
     noise : Noise
-        Where the weights of cells come from.
+        Random numbers for the multipliers of the hash.
 
     Returns
     -------
-    Tensor
-        ``(member, row, *keys)`` with 52 random bits.
+    Tensor of shape (member, row, ...)
+        Uniform numbers of 52 random bits.
 
     Examples
     --------
     >>> noise = Noise(0)
-    >>> told_by_row(torch.zeros(1, 4, 2), noise.keys(1, 1, 3), noise).shape
+    >>> hash_uniform(torch.zeros(1, 4, 2), noise.keys(1, 1, 3), noise).shape
     torch.Size([1, 4, 3])
     """
-    # -0.0 is 0.0; products wrap around, and with an odd factor none is lost
+    # adding 0.0 maps -0.0 to 0.0; multiplication by an odd number modulo 2^64 is invertible
     bits = (cells.float() + 0.0).contiguous().view(torch.int32).long()
     row = (bits * (2 * noise.keys(cells.shape[-1]) + 1)).sum(-1)
     row = row.reshape(*row.shape, *[1] * (keys.ndim - row.ndim))
-    mixed = _mixed(_mixed(row) + keys)
-    return (_shifted(mixed, 12).double() + 0.5) * 2.0**-52
+    mixed = _splitmix(_splitmix(row) + keys)
+    return (_shift_right(mixed, 12).double() + 0.5) * 2.0**-52
 
 
-def _mixed(number: Tensor) -> Tensor:
-    """The finaliser of SplitMix64: every bit hangs on every bit."""
+def _splitmix(number: Tensor) -> Tensor:
+    """The finaliser of SplitMix64: every output bit depends on every input bit."""
     for by, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
-        number = (number ^ _shifted(number, by)) * factor
-    return number ^ _shifted(number, 31)
+        number = (number ^ _shift_right(number, by)) * factor
+    return number ^ _shift_right(number, 31)
 
 
-def _shifted(number: Tensor, by: int) -> Tensor:
-    """To the right, with zeros coming in from the left also below zero."""
+def _shift_right(number: Tensor, by: int) -> Tensor:
+    """Logical right shift of signed integers."""
     return (number >> by) & ((1 << (64 - by)) - 1)

@@ -1,98 +1,110 @@
-"""Settings of networks and mask models; PyTorch is loaded when a module is built from them."""
+"""Settings of the networks and of the mask models, read without PyTorch.
+
+A mask model is a settings object with one method, `MaskModel.build`, which makes the module that is
+trained. PyTorch is imported when a module is built, so an imputer can be made without it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+
+from psmvae.nn.architecture import Network
 
 if TYPE_CHECKING:
     from psmvae.nn.mask import MaskModule, MaskShape
     from psmvae.nn.noise import Noise
 
+__all__ = [
+    "MASK_MODELS",
+    "JointMask",
+    "LatentMask",
+    "MaskModel",
+    "Network",
+    "NoMask",
+    "SelfMask",
+    "mask_model",
+]
+
 Integrate = Literal["quadrature", "draw"]
-
-# Steps of EM of a factor analysis at most.
-MAX_ITER = 100
-
-
-@dataclass(frozen=True)
-class Network:
-    """The architecture of every network of a model.
-
-    Parameters
-    ----------
-    width : int
-        Units of a hidden layer.
-    depth : int
-        Plain: the number of hidden layers. Residual: the number of residual blocks.
-    residual : bool
-        Residual blocks (LayerNorm, SiLU); otherwise plain layers, as in the paper.
-    smooth : bool
-        SiLU in plain layers; otherwise ReLU, as in the paper.
-    dropout : float
-        Share of the hidden units dropped while training.
-    linear : bool
-        Start from a linear-Gaussian model (factor analysis): the networks then learn what is left.
-
-    Examples
-    --------
-    >>> from psmvae import Network
-    >>> Network.paper()
-    Network(width=128, depth=1, residual=False, dropout=0.0, linear=False, smooth=False)
-    """
-
-    width: int = 128
-    depth: int = 2
-    residual: bool = True
-    dropout: float = 0.0
-    linear: bool = True
-    smooth: bool = False
-
-    def __post_init__(self) -> None:
-        """Check the ranges."""
-        for name in ("width", "depth"):
-            if not isinstance(getattr(self, name), Integral):
-                raise TypeError(
-                    f"Network needs a whole number for {name}, got {getattr(self, name)!r}."
-                )
-        if self.width < 1 or self.depth < 1:
-            raise ValueError(
-                f"Network needs width >= 1 and depth >= 1, got width={self.width}, "
-                f"depth={self.depth}."
-            )
-        if not 0.0 <= self.dropout < 1.0:
-            raise ValueError(f"Network needs dropout in [0, 1), got {self.dropout}.")
-
-    @classmethod
-    def paper(cls) -> Network:
-        """One hidden ReLU layer of 128, as in the paper."""
-        return cls(width=128, depth=1, residual=False, dropout=0.0, linear=False)
-
-    def light(self) -> Network:
-        """A smaller network for the factors that only help training: q(x_mis) and p(m)."""
-        if not self.residual:
-            return self
-        return replace(self, width=min(self.width, 64), depth=1)
 
 
 @runtime_checkable
 class MaskModel(Protocol):
-    """Settings of a mask model."""
+    """Settings of a mask model p(m | x, z, r): any object with this ``build`` method.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from torch.nn.functional import logsigmoid
+    >>> from psmvae.nn.mask import MaskModule
+    >>> from psmvae.nn.settings import MaskModel
+    >>> class ConstantRate(MaskModule):
+    ...     # each column is missing at a rate of its own, whatever z and r are
+    ...     def __init__(self, shape):
+    ...         super().__init__()
+    ...         size = (shape.n_members, 1, 1, 1, len(shape.names))
+    ...         self.logits = nn.Parameter(torch.zeros(size))
+    ...
+    ...     def forward(self, x, z, at):
+    ...         logits = self.logits[..., at].expand(*z.shape[:-1], -1)
+    ...         return logsigmoid(logits), logsigmoid(-logits)
+    >>> class ConstantRateMask:
+    ...     def build(self, shape, noise):
+    ...         return ConstantRate(shape)
+    >>> isinstance(ConstantRateMask(), MaskModel)
+    True
+    """
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """The module to train."""
+        """Make the module that is trained.
+
+        Parameters
+        ----------
+        shape : psmvae.nn.mask.MaskShape
+            Sizes of the model and names of the columns.
+        noise : psmvae.nn.noise.Noise
+            Random numbers for initial weights.
+
+        Returns
+        -------
+        psmvae.nn.mask.MaskModule
+            A module. The first axis of each of its parameters is the member.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class NoMask:
-    """No model of the mask, and no mask as input: the paper's "w/o M" (assumes ignorability)."""
+    """No mask model, and no mask as encoder input: the paper's "w/o M".
+
+    This assumes that the missingness is ignorable.
+
+    Examples
+    --------
+    >>> from psmvae import NoMask, PSMVAEImputer
+    >>> PSMVAEImputer(NoMask()).mask_model
+    NoMask()
+    """
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A module that says nothing."""
-        from psmvae.nn.mask import NoMaskModule
+        """Make a module with log p(m) = 0.
+
+        Parameters
+        ----------
+        shape : psmvae.nn.mask.MaskShape
+            Not used.
+        noise : psmvae.nn.noise.Noise
+            Not used.
+
+        Returns
+        -------
+        psmvae.nn.mask.MaskModule
+            A module without parameters.
+        """
+        from psmvae.nn.no_mask import NoMaskModule
 
         del shape, noise
         return NoMaskModule()
@@ -100,50 +112,68 @@ class NoMask:
 
 @dataclass(frozen=True)
 class LatentMask:
-    """p(m_j | z, r): the mask from the latents, the paper's model (b), a shared-parameter model."""
+    """p(m_j | z, r), the paper's model (b): a shared-parameter model.
+
+    Examples
+    --------
+    >>> from psmvae import LatentMask, PSMVAEImputer
+    >>> PSMVAEImputer(LatentMask()).mask_model
+    LatentMask()
+    """
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A network from z and r to log odds."""
-        from psmvae.nn.mask import LatentMaskModule
+        """Make a network from z and r to the logits of the mask.
+
+        Parameters
+        ----------
+        shape : psmvae.nn.mask.MaskShape
+            Sizes of the model.
+        noise : psmvae.nn.noise.Noise
+            Random numbers for initial weights.
+
+        Returns
+        -------
+        psmvae.nn.mask.MaskModule
+            The network.
+        """
+        from psmvae.nn.latent_mask import LatentMaskModule
 
         return LatentMaskModule(shape, noise)
 
 
 @dataclass(frozen=True)
 class SelfMask:
-    """p(m_j missing | x_j, r) = c_rj · sigmoid(w_rj · x_j + b_rj): the paper's model (a).
+    """p(m_j missing | x_j, r) = c_rj · sigmoid(w_rj · x_j + b_rj), the paper's model (a).
 
     Parameters
     ----------
     columns : sequence of str, optional
-        The columns whose missingness depends on their own value. The others go missing with a
-        constant probability in each set. All columns by default.
-    ceiling : bool
-        Learn c, the share that goes missing however extreme the value; otherwise c = 1, the plain
-        logistic of the paper.
-    integrate : {"quadrature", "draw"}
-        How the missing x_j is integrated out of the training objective: exactly, or by a draw from
-        q(x_mis) as in the paper (from p(x | z) in models without q(x_mis)). Imputation always
-        integrates by quadrature.
-    sign : {"high", "low"}, optional
-        What is known of w: "high" values go missing more often, or "low" ones. Holds for columns of
-        numbers; unknown by default.
+        Columns whose missingness depends on their own value. The other columns have a constant
+        missing rate in each set. Default: all columns.
+    ceiling : bool, default=True
+        Learn c, the largest probability of being missing. Otherwise c = 1, the plain logistic model
+        of the paper.
+    integrate : {"quadrature", "draw"}, default="quadrature"
+        How a missing x_j is integrated out of the training objective: by quadrature, or by one draw
+        from q(x_mis | ·) as in the paper (from p(x | z, r) in models without q(x_mis | ·)).
+        Imputation always uses quadrature.
     train_jointly : bool, optional
-        Learn x and mask together from the start, as a selection model does. This also corrects what
-        the selection did to the relations between columns, but it takes a skewed residual for a
-        sign of selection, and so is only as good as the assumption that residuals are normal.
-        Otherwise the mask is first fitted to x as learned from the observed cells, a smaller but
-        sturdier correction. By default true where `columns` are named, false where all columns are
-        only suspected.
-    tilt : bool
-        Let imputations use what the mask model says of a value that went missing: p(x_mis|z,r)
-        times p(m_j missing|x_j,r), as Bayes' rule asks. Otherwise they come from p(x_mis|z,r) as it
-        is, which is the paper's rule.
+        Train p(x | z, r) and the mask model together from the start, as in a selection model. This
+        also corrects the relations between columns for the selection, but skewed residuals are
+        mistaken for selection, so it relies on normal residuals. Otherwise the mask model is first
+        fitted with p(x | z, r) fixed at its fit to the observed cells, which corrects less and is
+        more robust. Default: True if ``columns`` is given, otherwise False.
+    sign : {"high", "low"}, optional
+        Sign of w, if it is known: "high" if large values are missing more often, "low" if small
+        ones are. Applies to numeric columns only. Default: unknown.
+    tilt : bool, default=True
+        Impute from p(x_mis | z, r) · p(m_j missing | x_j, r), as Bayes' rule gives. Otherwise
+        impute from p(x_mis | z, r), the paper's rule.
 
     Examples
     --------
     >>> from psmvae import SelfMask
-    >>> SelfMask(columns=["income"]).columns
+    >>> SelfMask(columns=["income"], sign="high").columns
     ('income',)
     """
 
@@ -175,8 +205,21 @@ class SelfMask:
             raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A logistic regression for each set and column."""
-        from psmvae.nn.mask import SelfMaskModule
+        """Make a logistic regression of m_j on x_j for each set and column.
+
+        Parameters
+        ----------
+        shape : psmvae.nn.mask.MaskShape
+            Sizes of the model and names of the columns.
+        noise : psmvae.nn.noise.Noise
+            Random numbers for initial weights.
+
+        Returns
+        -------
+        psmvae.nn.mask.MaskModule
+            The logistic regressions.
+        """
+        from psmvae.nn.self_mask import SelfMaskModule
 
         unknown = set(self.columns or ()) - set(shape.names)
         if unknown:
@@ -184,20 +227,30 @@ class SelfMask:
                 f"SelfMask names columns that are not modelled: {sorted(unknown)}; "
                 f"the table has {list(shape.names)}."
             )
-        return SelfMaskModule(self, shape, noise)
+        named = self.columns is not None
+        return SelfMaskModule(
+            shape,
+            noise,
+            columns=self.columns,
+            ceiling=self.ceiling,
+            draws_x=self.integrate == "draw",
+            train_jointly=named if self.train_jointly is None else self.train_jointly,
+            sign=self.sign,
+            tilts=self.tilt,
+        )
 
 
 @dataclass(frozen=True)
 class JointMask:
-    """p(m_j missing | x) = sigmoid(f_j(x)), where f sees all columns: not-MIWAE's general case.
+    """p(m_j missing | x) = sigmoid(f_j(x)) with f of all columns: the general case of not-MIWAE.
 
-    Missing values are drawn, in training and at imputation: with f of all columns there is no
-    integral over one cell at a time.
+    Missing values are drawn in training and at imputation, because the integral over x_mis does not
+    factorise over the columns.
 
     Parameters
     ----------
-    hidden : int
-        Units of a hidden layer; 0 makes f linear.
+    hidden : int, default=0
+        Units of the hidden layer of f. 0 makes f linear.
 
     Examples
     --------
@@ -210,18 +263,30 @@ class JointMask:
 
     def __post_init__(self) -> None:
         """Check the setting."""
-        # a bool or a float would pass for a width
+        # a bool is an int, but not a number of units
         if type(self.hidden) is not int or self.hidden < 0:
             raise ValueError(f"JointMask needs a whole number hidden >= 0, got {self.hidden!r}.")
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """A linear layer or a small network from the features of x to log odds."""
+        """Make a linear layer or a small network from the features of x to the logits.
+
+        Parameters
+        ----------
+        shape : psmvae.nn.mask.MaskShape
+            Sizes of the model.
+        noise : psmvae.nn.noise.Noise
+            Random numbers for initial weights.
+
+        Returns
+        -------
+        psmvae.nn.mask.MaskModule
+            The network.
+        """
         from psmvae.nn.joint_mask import JointMaskModule
 
-        return JointMaskModule(self, shape, noise)
+        return JointMaskModule(shape, noise, hidden=self.hidden)
 
 
-# Mask models by name, the same names for every imputer.
 MASK_MODELS: dict[str, MaskModel] = {
     "none": NoMask(),
     "latent": LatentMask(),
@@ -230,10 +295,28 @@ MASK_MODELS: dict[str, MaskModel] = {
     "linear": JointMask(),
     "network": JointMask(hidden=32),
 }
+"""Mask models by name. The names are the same for every imputer."""
 
 
 def mask_model(setting: object) -> MaskModel:
-    """Return the mask model of a name, or the setting if it is a mask model itself."""
+    """Return the mask model that a parameter stands for.
+
+    Parameters
+    ----------
+    setting : str or MaskModel
+        A name in `MASK_MODELS`, or a mask model.
+
+    Returns
+    -------
+    MaskModel
+        The mask model.
+
+    Examples
+    --------
+    >>> from psmvae.nn.settings import mask_model
+    >>> mask_model("network")
+    JointMask(hidden=32)
+    """
     if isinstance(setting, str) and setting in MASK_MODELS:
         return MASK_MODELS[setting]
     if not isinstance(setting, str) and isinstance(setting, MaskModel):

@@ -1,4 +1,4 @@
-"""Independent parts of a model side by side on a GPU."""
+"""Parallel branches in a captured CUDA graph."""
 
 from __future__ import annotations
 
@@ -9,33 +9,39 @@ from torch import Tensor
 
 
 def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
-    """Start ``run`` beside what follows; calling the result waits for it.
+    """Run a function in a branch of its own while a CUDA graph is captured.
 
-    Only while a GPU's work is being captured: kernels of a few microseconds leave most of a GPU
-    idle, and as branches of a graph they overlap. Elsewhere, and in a compiled program, it is
-    simply run.
+    A training step on a GPU is replayed as a CUDA graph. Its kernels take a few microseconds each
+    and leave most of the GPU idle, so independent factors (q(r | ·) beside q(z | ·), p(m | z, r)
+    beside p(x | z, r)) are captured as parallel branches, which overlap. Anywhere else the function
+    is called at once.
 
     Parameters
     ----------
     run : callable
-        Makes a tensor.
-    inputs : Tensor
-        What it reads, which must not be given up before it has.
+        Returns a tensor.
+    *inputs : Tensor
+        The tensors that ``run`` reads. Their memory is not reused before the branch has finished.
+
+    Returns
+    -------
+    callable
+        Joins the branch and returns the tensor.
     """
-    alone = torch.compiler.is_compiling() or not inputs[0].is_cuda
-    if alone or not torch.cuda.is_current_stream_capturing():
+    sequential = torch.compiler.is_compiling() or not inputs[0].is_cuda
+    if sequential or not torch.cuda.is_current_stream_capturing():
         result = run()
         return lambda: result
-    here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
-    aside.wait_stream(here)
-    with torch.cuda.stream(aside):
+    main, branch = torch.cuda.current_stream(), torch.cuda.Stream()
+    branch.wait_stream(main)
+    with torch.cuda.stream(branch):
         made = run()
     for tensor in inputs:
-        tensor.record_stream(aside)
+        tensor.record_stream(branch)
 
     def join() -> Tensor:
-        here.wait_stream(aside)
-        made.record_stream(here)
+        main.wait_stream(branch)
+        made.record_stream(main)
         return made
 
     return join

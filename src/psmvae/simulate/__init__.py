@@ -1,4 +1,18 @@
-"""Missingness with known truth: pure functions of a table and a random generator."""
+"""Simulated missingness with known true values.
+
+Each mechanism takes a table, a missing rate and a random generator, and returns a `Simulated`: the
+mask and the true pattern set of each row. `MECHANISMS` has them by name. `simulated_trial` makes a
+whole table with dropout.
+
+Examples
+--------
+>>> import numpy as np
+>>> from psmvae.simulate import MECHANISMS
+>>> table = np.arange(6.0).reshape(3, 2)
+>>> simulated = MECHANISMS["mcar"](table, 0.5, np.random.default_rng(1))
+>>> np.where(simulated.m, table, np.nan).tolist()
+[[0.0, 1.0], [nan, 3.0], [nan, nan]]
+"""
 
 from __future__ import annotations
 
@@ -30,7 +44,6 @@ __all__ = [
     "simulated_trial",
 ]
 
-# By the name a user types; all are called (table, rate, rng, columns=..., ...).
 MECHANISMS: dict[str, Callable[..., Simulated]] = {
     "mcar": mcar,
     "mar": mar,
@@ -43,3 +56,22 @@ MECHANISMS: dict[str, Callable[..., Simulated]] = {
     "blocks": blocks,
     "label": label_patterns,
 }
+"""The mechanisms by the name they have in ``psmvae simulate --mechanism``.
+
+Each is called as ``mechanism(table, rate, rng, columns=None, ...)`` and returns a `Simulated`.
+
+============= ==================================================================
+name          function
+============= ==================================================================
+``mcar``      `mcar`
+``mar``       `mar`
+``mnar``      `mnar_above` with ``n_columns=1``
+``mnar-two``  `mnar_above` with ``n_columns=2``
+``mnar-all``  `mnar_above`
+``mnar-mcar`` `mnar_mcar`
+``mnar-self`` `mnar_self`
+``quantile``  `quantile_cut`
+``blocks``    `blocks`
+``label``     `label_patterns`, which needs the parameter ``label``
+============= ==================================================================
+"""

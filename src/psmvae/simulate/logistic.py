@@ -1,4 +1,4 @@
-"""Mechanisms whose chances are sigmoids of a score, the intercept found so that the rate is met."""
+"""Mechanisms with logistic missingness probabilities, calibrated to meet a given rate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from psmvae.simulate.table import (
     calibrated,
     check_probability,
     check_slope,
-    lose,
     numbered,
+    remove_cells,
     standardised,
 )
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from psmvae.simulate.table import Columns
 
-# Of the columns that could drive a MAR mechanism, one in so many does.
-_ONE_IN = 3
+# By default, one in this many of the possible predictors is used by the MAR mechanism.
+_PREDICTORS_ONE_IN = 3
 
 
 def mar(
@@ -35,40 +35,42 @@ def mar(
     given: Columns | None = None,
     slope: float = 2.0,
 ) -> Simulated:
-    """Missing at random: the chance follows a score of columns that stay fully observed.
+    """Missing at random (MAR): missingness depends on columns that stay fully observed.
 
-    The score of a row is the sum of the standardised driving columns, with weights drawn between
-    0.5 and 1.5, standardised again; a cell goes missing with chance sigmoid(b + slope · score).
-    Each column has the b at which the mean chance of its cells is the rate. Levels count by their
-    order.
+    The score of a row is the standardised weighted sum of the standardised predictors, with
+    weights drawn from U(0.5, 1.5). A cell is missing with probability sigmoid(b + slope · score).
+    The intercept b of each column is chosen such that the mean probability over its observed cells
+    is the rate. Levels are numbered by their order.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Share in [0, 1] of each column's cells that goes missing.
+        Share in [0, 1] of each column's observed cells that becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     columns : sequence of str or int, optional
-        The columns, by name or position, that go missing; by default all that do not drive.
+        Names or positions of the columns that get missing cells. By default all columns that are
+        not predictors.
     given : sequence of str or int, optional
-        The columns that drive; by default a third, drawn, of those without a natively missing
-        cell that do not go missing themselves, one at least.
+        Names or positions of the predictors. By default a random third, at least one, of the fully
+        observed columns that vary and are not in `columns`.
     slope : float, default=2.0
-        By how much the logit of the chance rises for a standard deviation of the score.
+        Change in the logit of the probability per standard deviation of the score.
 
     Returns
     -------
     Simulated
-        Set 1 are the rows whose score lies on the side of its mean where cells go missing more
-        often. No self-masked column.
+        Set 1 contains the rows with an above-average probability (slope · score > 0), set 0 the
+        others. No column is self-masked.
 
     Raises
     ------
     ValueError
-        If a driving column has missing cells, does not vary or is to go missing itself, or there
-        is no column left to drive or to go missing.
+        If `rate` is not a probability, the slope is 0 or too steep to meet the rate, a column is
+        unknown or has no observed cell, a predictor has missing cells, does not vary or is also in
+        `columns`, or no column is left as a predictor or to get missing cells.
 
     Examples
     --------
@@ -82,17 +84,17 @@ def mar(
     check_probability("rate", rate)
     check_slope(slope)
     masked = () if columns is None else numbers.positions(columns)
-    drivers = _drivers(numbers, masked, given, rng)
-    masked = masked or tuple(j for j in numbers.positions(None) if j not in drivers)
+    predictors = _predictors(numbers, masked, given, rng)
+    masked = masked or tuple(j for j in numbers.positions(None) if j not in predictors)
     if not masked:
-        message = "no column is left to go missing: all are given"
+        message = "no column is left to get missing cells: all are given"
         raise ValueError(message)
-    weights = rng.uniform(0.5, 1.5, len(drivers))
-    parts = np.column_stack([numbers.standardised(j) for j in drivers])
+    weights = rng.uniform(0.5, 1.5, len(predictors))
+    parts = np.column_stack([numbers.standardised(j) for j in predictors])
     score = _sloped(standardised(parts @ weights), slope)
     m = numbers.observed()
     for j in masked:
-        lose(m, j, calibrated(score[m[:, j]], rate), rng)
+        remove_cells(m, j, calibrated(score[m[:, j]], rate), rng)
     return Simulated(m=m, sets=(score > 0).astype(np.int64))
 
 
@@ -104,36 +106,38 @@ def mnar_self(
     columns: Columns | None = None,
     slope: float = 2.0,
 ) -> Simulated:
-    """Logistic self-masking: the chance of a cell to go missing follows its own value.
+    """Logistic self-masking: the missingness of a cell depends on its own value.
 
-    It is sigmoid(b + slope · standardised value), with the b of each column at which the mean
-    chance of its cells is the rate. Levels count by their order.
+    The probability is sigmoid(b + slope · standardised value). The intercept b of each column is
+    chosen such that the mean probability over its observed cells is the rate. Levels are numbered
+    by their order.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Share in [0, 1] of each column's cells that goes missing.
+        Share in [0, 1] of each column's observed cells that becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     columns : sequence of str or int, optional
-        The columns, by name or position, that go missing; by default all that vary.
+        Names or positions of the columns that get missing cells. By default all that vary.
     slope : float, default=2.0
-        By how much the logit of the chance rises for a standard deviation of the column; below 0
-        low values go missing.
+        Change in the logit of the probability per standard deviation of the column. If it is
+        negative, low values are missing more often.
 
     Returns
     -------
     Simulated
-        In which of the columns the row lies on the side of the mean where cells go missing more
-        often: each combination that occurs is a set, numbered as (first column, second column,
-        ...) sort. Of one column, set 1 are the rows on that side.
+        With one column, set 1 contains the rows on the side of the mean with the higher
+        probability. With several columns, each combination of sides that occurs is a set, numbered
+        in the order of (first column, second column, ...).
 
     Raises
     ------
     ValueError
-        If a named column does not vary, or none does, or the slope is zero or too steep.
+        If `rate` is not a probability, the slope is 0 or too steep to meet the rate, a column in
+        `columns` is unknown, does not vary or contains infinity, or no column varies.
 
     Examples
     --------
@@ -150,13 +154,13 @@ def mnar_self(
     if columns is None:
         chosen = tuple(j for j in chosen if numbers.varies(j))
     if not chosen:
-        message = "no column varies: none can go missing by its own value"
+        message = "no column varies: missingness cannot depend on the values"
         raise ValueError(message)
     scores = np.column_stack([_sloped(numbers.standardised(j), slope) for j in chosen])
     m = numbers.observed()
     for j, score in zip(chosen, scores.T, strict=True):
-        lose(m, j, calibrated(score[m[:, j]], rate), rng)
-    # a natively missing cell compares as not on that side
+        remove_cells(m, j, calibrated(score[m[:, j]], rate), rng)
+    # the score of a missing cell is NaN, which compares as False
     return Simulated(m=m, sets=numbered((scores > 0).astype(np.int64)), columns=chosen)
 
 
@@ -169,35 +173,36 @@ def label_patterns(
     columns: Columns | None = None,
     spread: float = 2.0,
 ) -> Simulated:
-    """Each value of a label column has its own pattern: its own rate for every column.
+    """Missing rates that depend on a label column: each value has its own rate in each column.
 
-    The logits of the rates differ between labels by normal draws; each column's are shifted
-    together so that the mean chance of its cells is the rate.
+    The logits of the rates are normal draws, one for each label and column. For each column they
+    are shifted by a constant such that the mean probability over its observed cells is the rate.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Share in [0, 1] of each column's cells that goes missing.
+        Share in [0, 1] of each column's observed cells that becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     label : str or int
-        The label column, by name or position; it stays as it is.
+        Name or position of the label column. It stays fully observed.
     columns : sequence of str or int, optional
-        The columns that go missing; all others by default.
+        Names or positions of the columns that get missing cells. By default all others.
     spread : float, default=2.0
-        Standard deviation, above 0, of the draws.
+        Standard deviation of the logits, above 0.
 
     Returns
     -------
     Simulated
-        The sets are the label's values, in their order. No self-masked column.
+        The sets are the values of the label, in sorted order. No column is self-masked.
 
     Raises
     ------
     ValueError
-        If the label has missing cells or does not vary, or is to go missing itself.
+        If `rate` is not a probability, `spread` is not above 0, a column is unknown or has no
+        observed cell, or the label has missing cells, does not vary or is in `columns`.
 
     Examples
     --------
@@ -215,59 +220,61 @@ def label_patterns(
         message = f"spread must be a number above 0, got {spread!r}"
         raise ValueError(message)
     (at,) = numbers.positions(label, "label")
-    _check_driver(numbers, at, "the label")
+    _check_predictor(numbers, at, "the label")
     chosen = numbers.positions(columns)
     if columns is None:
         chosen = tuple(j for j in chosen if j != at)
     if at in chosen or not chosen:
-        message = f"the label {numbers.names[at]!r} stays: name other columns to go missing"
+        message = f"the label {numbers.names[at]!r} stays observed: name other columns"
         raise ValueError(message)
     values, sets = np.unique(numbers.x[:, at], return_inverse=True)
     shifts = rng.normal(0.0, spread, (len(values), len(chosen)))
     m = numbers.observed()
     for j, shift in zip(chosen, shifts.T, strict=True):
-        lose(m, j, calibrated(shift[sets][m[:, j]], rate), rng)
+        remove_cells(m, j, calibrated(shift[sets][m[:, j]], rate), rng)
     return Simulated(m=m, sets=sets.astype(np.int64))
 
 
-def _drivers(
+def _predictors(
     numbers: Numbers, masked: tuple[int, ...], given: Columns | None, rng: np.random.Generator
 ) -> tuple[int, ...]:
-    """The columns that drive a MAR mechanism, given or drawn."""
+    """Positions of the predictors of a MAR mechanism, given or drawn."""
     if given is None:
-        able = [
+        candidates = [
             j
             for j in numbers.positions(None)
             if j not in masked and numbers.varies(j) and not np.isnan(numbers.x[:, j]).any()
         ]
-        if not able:
+        if not candidates:
             message = (
-                "no column can drive the mechanism: none that stays observed is without missing "
+                "no column can be a predictor: none of those that stay observed is without missing "
                 "cells and varies"
             )
             raise ValueError(message)
-        drawn = rng.choice(able, max(1, len(able) // _ONE_IN), replace=False)
+        drawn = rng.choice(candidates, max(1, len(candidates) // _PREDICTORS_ONE_IN), replace=False)
         return tuple(sorted(drawn.tolist()))
-    drivers = numbers.positions(given, "given")
-    for j in drivers:
-        _check_driver(numbers, j, "the given column")
+    predictors = numbers.positions(given, "given")
+    for j in predictors:
+        _check_predictor(numbers, j, "the given column")
         if j in masked:
-            message = f"column {numbers.names[j]!r} is given and cannot go missing as well"
+            message = f"column {numbers.names[j]!r} is given and cannot get missing cells as well"
             raise ValueError(message)
-    return drivers
+    return predictors
 
 
-def _check_driver(numbers: Numbers, j: int, what: str) -> None:
+def _check_predictor(numbers: Numbers, j: int, what: str) -> None:
+    """Refuse a column with missing cells or a single value."""
     missing = int(np.count_nonzero(np.isnan(numbers.x[:, j])))
     if missing:
         message = f"{what} {numbers.names[j]!r} must be fully observed: {missing} cells are missing"
         raise ValueError(message)
     if not numbers.varies(j):
-        message = f"{what} {numbers.names[j]!r} does not vary: nothing can depend on its values"
+        message = f"{what} {numbers.names[j]!r} does not vary: missingness cannot depend on it"
         raise ValueError(message)
 
 
 def _sloped(score: NDArray[np.float64], slope: float) -> NDArray[np.float64]:
-    # what is no float any more is refused when it is calibrated
+    """The slope times the score, which may overflow."""
+    # `calibrated` refuses an infinite score
     with np.errstate(over="ignore"):
         return slope * score

@@ -1,7 +1,6 @@
-"""The mechanisms of the paper's experiments, and self-masking above the median of more columns.
+"""MCAR and self-masking above the median: the mechanisms of the paper's experiments.
 
-Each takes a complete (or natively incomplete) table and a generator and returns which cells are
-observed. Nothing is changed in place, and nothing but the generator is random.
+No mechanism changes its input. All randomness comes from the generator.
 """
 
 from __future__ import annotations
@@ -17,31 +16,37 @@ if TYPE_CHECKING:
 
     from psmvae.simulate.table import Columns
 
-# A column may carry the MNAR mechanism if the share of rows above its median lies between these:
-# in a column of few distinct values nearly every row, or none, can lie above it.
+# Limits of the share of rows above the median in a column that can be self-masked. A column with
+# few distinct values can have almost all rows, or none, above its median.
 _SHARE_ABOVE = (0.1, 0.9)
 
 
 def mcar(
     table: Any, rate: float, rng: np.random.Generator, *, columns: Columns | None = None
 ) -> Simulated:
-    """Missing completely at random: every cell goes missing with probability `rate`.
+    """Missing completely at random (MCAR): each cell is missing with probability `rate`.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Probability in [0, 1] that a cell goes missing.
+        Probability in [0, 1] that a cell becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     columns : sequence of str or int, optional
-        The columns, by name or position, that go missing; all by default.
+        Names or positions of the columns that get missing cells. All columns by default.
 
     Returns
     -------
     Simulated
-        One pattern set, no self-masked column.
+        All rows are in set 0. No column is self-masked.
+
+    Raises
+    ------
+    ValueError
+        If `rate` is not a probability, or `columns` names no column, a column twice, an unknown
+        column or one without an observed cell.
 
     Examples
     --------
@@ -60,24 +65,29 @@ def mcar(
 
 
 def mnar_column(table: Any, rate: float, rng: np.random.Generator) -> Simulated:
-    """Self-masking: above its median, one random column goes missing with probability `rate`.
+    """Self-masking of one random column: cells above its median are missing with chance `rate`.
 
-    Nothing else goes missing. The column is redrawn until the share of rows above its median lies
-    strictly between 10 % and 90 %.
+    The other columns stay observed. The column is drawn among those in which the share of rows
+    above the median is strictly between 10 % and 90 %. It is `mnar_above` with ``n_columns=1``.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Probability in [0, 1] that a cell above the median goes missing.
+        Probability in [0, 1] that a cell above the median becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
 
     Returns
     -------
     Simulated
-        Set 1 are the rows above the median of the self-masked column.
+        Set 1 contains the rows above the median of the self-masked column, set 0 the others.
+
+    Raises
+    ------
+    ValueError
+        If `rate` is not a probability, or no column can be split at its median.
 
     Examples
     --------
@@ -100,35 +110,36 @@ def mnar_above(
     n_columns: int | None = None,
     columns: Columns | None = None,
 ) -> Simulated:
-    """Self-masking of several columns: above its median, each loses cells with chance `rate`.
+    """Self-masking above the median: in each column, such a cell is missing with chance `rate`.
 
-    A column takes part only if the share of rows above its median lies strictly between 10 % and
-    90 %. Levels count by their order.
+    Only columns in which the share of rows above the median is strictly between 10 % and 90 % can
+    be self-masked. Levels are compared by their order.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Probability in [0, 1] that a cell above the median of its column goes missing.
+        Probability in [0, 1] that a cell above the median of its column becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     n_columns : int, optional
-        How many columns are drawn; by default there is no draw and all are self-masked.
+        Number of columns to draw at random. By default all columns are self-masked.
     columns : sequence of str or int, optional
-        The columns, by name or position, that are drawn among; by default all that can take part.
+        Names or positions of the columns to draw from. By default all that can be self-masked.
 
     Returns
     -------
     Simulated
-        Which of the self-masked columns lie above their medians: each combination that occurs is
-        a set, numbered as (first column above, second column above, ...) sort. Of one column,
-        set 1 are the rows above.
+        Two rows are in the same set if the same self-masked columns are above their medians. The
+        sets that occur are numbered in the order of (first column above, second column above,
+        ...). With one column, set 1 contains the rows above its median.
 
     Raises
     ------
     ValueError
-        If fewer columns can be split at the median than are asked for.
+        If `rate` is not a probability, `n_columns` is below 1, a column in `columns` is unknown or
+        has no observed cell, or fewer columns can be split at the median than needed.
 
     Examples
     --------
@@ -157,26 +168,33 @@ def mnar_mcar(
     self_rate: float = 0.5,
     columns: Columns | None = None,
 ) -> Simulated:
-    """Both: every column is MCAR at `rate`, but one random column is self-masked instead.
+    """One random column is self-masked above its median, the others are MCAR.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Probability in [0, 1] that a cell of another column goes missing.
+        Probability in [0, 1] that a cell of an MCAR column becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     self_rate : float, default=0.5
-        Probability in [0, 1] that a cell above the median of the self-masked column goes missing.
+        Probability in [0, 1] that a cell above the median of the self-masked column becomes
+        missing.
     columns : sequence of str or int, optional
-        The columns, by name or position, that go missing, the self-masked one among them; all by
-        default.
+        Names or positions of the columns that get missing cells, including the self-masked one.
+        All columns by default.
 
     Returns
     -------
     Simulated
-        Set 1 are the rows above the median of the self-masked column.
+        Set 1 contains the rows above the median of the self-masked column, set 0 the others.
+
+    Raises
+    ------
+    ValueError
+        If `rate` or `self_rate` is not a probability, a column in `columns` is unknown or has no
+        observed cell, or no column can be split at its median.
 
     Examples
     --------
@@ -201,41 +219,42 @@ def mnar_mcar(
 def _self_masked(
     numbers: Numbers, rng: np.random.Generator, n_columns: int | None, columns: Columns | None
 ) -> tuple[int, ...]:
-    """Draw columns that can be split at the median; those that are named must all be able to."""
+    """Draw columns that can be split at the median; without a draw, all in `columns` must be."""
     candidates = numbers.positions(columns)
     if n_columns is None:
-        fit = tuple(j for j in candidates if _splits(numbers.x[:, j]))
-        wanted = max(1, len(fit) if columns is None else len(candidates))
+        suitable = tuple(j for j in candidates if _splits(numbers.x[:, j]))
+        wanted = max(1, len(suitable) if columns is None else len(candidates))
     else:
         if n_columns < 1:
             message = f"n_columns must be at least 1, got {n_columns!r}"
             raise ValueError(message)
-        # Redrawing until a column fits is drawing among those that fit: a shuffled order ends
-        # also where no column does.
+        # The first suitable columns in random order: the same distribution as redrawing until a
+        # column is suitable, but it also ends if none is.
         shuffled = (candidates[i] for i in rng.permutation(len(candidates)))
-        fit = tuple(j for j in shuffled if _splits(numbers.x[:, j]))[:n_columns]
+        suitable = tuple(j for j in shuffled if _splits(numbers.x[:, j]))[:n_columns]
         wanted = n_columns
     if len(candidates) < wanted:
-        message = f"this needs {wanted} columns to choose from, and there are {len(candidates)}"
+        message = f"this mechanism needs {wanted} columns, and there are {len(candidates)}"
         raise ValueError(message)
-    if len(fit) < wanted:
-        found = f"only {len(fit)} of the {wanted} columns" if fit else "no column"
+    if len(suitable) < wanted:
+        found = f"only {len(suitable)} of the {wanted} columns" if suitable else "no column"
         low, high = _SHARE_ABOVE
         message = (
-            f"{found} can be self-masked: in {'the others' if fit else 'each'} the share of rows "
-            f"above the median lies outside ({low:g}, {high:g})"
+            f"{found} can be self-masked: in {'the others' if suitable else 'each'} the share of "
+            f"rows above the median is outside ({low:g}, {high:g})"
         )
         raise ValueError(message)
-    return tuple(sorted(fit))
+    return tuple(sorted(suitable))
 
 
 def _above(column: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows lie above the median; a natively missing cell compares as not above."""
+    """Rows above the median; a missing cell counts as not above."""
     observed = column[~np.isnan(column)]
     above: NDArray[np.bool_] = column > (np.median(observed) if len(observed) else np.inf)
     return above
 
 
 def _splits(column: NDArray[np.float64]) -> bool:
+    """Whether the share of rows above the median is neither too small nor too large."""
     low, high = _SHARE_ABOVE
     return bool(low < _above(column).mean() < high)

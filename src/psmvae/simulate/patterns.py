@@ -1,4 +1,4 @@
-"""Mechanisms that cut: the tails of a column, or blocks of columns out of groups of rows."""
+"""Missing tails of columns, and groups of columns that are missing together."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psmvae.simulate.table import Numbers, Simulated, check_probability, lose, numbered
+from psmvae.simulate.table import Numbers, Simulated, check_probability, numbered, remove_cells
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from psmvae.simulate.table import Columns
 
-# The code of a row that lies in one of the tails; 0 in neither.
+# The code of a row in each tail; rows in no tail have code 0.
 _TAILS = {"low": {"low": 1}, "high": {"high": 1}, "both": {"low": 1, "high": 2}}
 
 
@@ -27,38 +27,41 @@ def quantile_cut(
     tail: str = "high",
     probability: float = 1.0,
 ) -> Simulated:
-    """The tails of a column go missing: those long enough to meet the rate at this probability.
+    """Missing tails: cells in the tail of a column are missing with a given probability.
 
-    The tail starts at the quantile that leaves rate / probability of the column in it, or half of
-    that in each of both tails. Equal values stay together: where they make a tail longer than
-    that, its cells go missing with as much less probability. Levels count by their order.
+    The tail contains the share rate / probability of the column, or half of that in each of two
+    tails. Equal values are never split between a tail and the rest. If this makes a tail longer,
+    the probability in it is reduced so that the rate is still met. Levels are compared by their
+    order.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Share in [0, 1] of each column's cells that goes missing.
+        Share in [0, 1] of each column's observed cells that becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     columns : sequence of str or int, optional
-        The columns, by name or position, that go missing; by default all with long enough tails.
+        Names or positions of the columns that get missing cells. By default all columns whose
+        tails can meet the rate.
     tail : {"high", "low", "both"}, default="high"
-        Which end goes missing.
+        The tail that gets missing cells.
     probability : float, default=1.0
-        Probability in (0, 1] that a cell of a tail goes missing.
+        Probability in [0, 1] that a cell in a tail becomes missing. It must be at least `rate`.
 
     Returns
     -------
     Simulated
-        Of one column, set 0 are the rows outside the tail and set 1 those in it; of both tails,
-        set 1 is the low and set 2 the high one. Of several columns, each combination of these that
-        occurs is a set, numbered as (first column, second column, ...) sort.
+        With one column, set 0 contains the rows outside the tail and set 1 those in it; with two
+        tails, set 1 is the low tail and set 2 the high one. With several columns, each combination
+        that occurs is a set, numbered in the order of (first column, second column, ...).
 
     Raises
     ------
     ValueError
-        If the rate cannot be met at this probability, or the tail would be the whole column.
+        If `rate` or `probability` is not a probability, `tail` or a column is unknown, the rate
+        cannot be met at this probability, or a tail would be the whole column.
 
     Examples
     --------
@@ -78,8 +81,8 @@ def quantile_cut(
         raise ValueError(message)
     if rate > probability:
         message = (
-            f"a rate of {rate:g} cannot be met: even a tail as long as the column loses only "
-            f"{probability:g} of it"
+            f"a rate of {rate:g} cannot be met: at probability {probability:g}, at most "
+            f"{probability:g} of a column becomes missing"
         )
         raise ValueError(message)
     share = rate / probability if rate else 0.0
@@ -100,11 +103,11 @@ def quantile_cut(
     for j in chosen:
         in_tail = codes[j][m[:, j]]
         counts = np.bincount(in_tail, minlength=len(_TAILS[tail]) + 1)
-        # each tail gives the same part of the rate, however many equal values lengthen it
-        lost = rate * len(in_tail) / len(_TAILS[tail])
-        chance = lost / np.maximum(counts, 1)
+        # the tails share the rate equally, whatever their lengths
+        n_removed = rate * len(in_tail) / len(_TAILS[tail])
+        chance = n_removed / np.maximum(counts, 1)
         chance[0] = 0.0
-        lose(m, j, chance[in_tail], rng)
+        remove_cells(m, j, chance[in_tail], rng)
     sets = numbered(np.column_stack([codes[j] for j in chosen]))
     return Simulated(m=m, sets=sets, columns=chosen)
 
@@ -117,34 +120,35 @@ def blocks(
     columns: Columns | None = None,
     n_blocks: int = 3,
 ) -> Simulated:
-    """Blocks of columns are missing together, each in a random group of rows.
+    """Blocks of columns are missing together, each block in its own random group of rows.
 
-    The columns are dealt out to the blocks at random, as evenly as can be. Each row loses at most
-    one block, each block with probability `rate`.
+    The columns are assigned to the blocks at random, in equal numbers as far as possible. In each
+    row at most one block is missing, each with probability `rate`.
 
     Parameters
     ----------
-    table : DataFrame or array-like, (row, column)
-        The table; null or NaN where natively missing.
+    table : DataFrame or array-like of shape (row, column)
+        The table. Null and NaN are cells that are missing already.
     rate : float
-        Share in [0, 1 / n_blocks] of each column's cells that goes missing.
+        Share in [0, 1 / n_blocks] of each column's cells that becomes missing.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
     columns : sequence of str or int, optional
-        The columns, by name or position, that go missing; all by default.
+        Names or positions of the columns that get missing cells. All columns by default.
     n_blocks : int, default=3
-        Number of blocks. With a single one of all columns, nothing is left of the rows it hits.
+        Number of blocks. A single block of all columns leaves rows without an observed cell.
 
     Returns
     -------
     Simulated
-        Set 0 are the rows that lose nothing, set k those that lose the k-th block. No self-masked
-        column.
+        Set 0 contains the rows without a missing block, set k those in which the k-th block is
+        missing. No column is self-masked.
 
     Raises
     ------
     ValueError
-        If there are fewer columns than blocks, or groups of that size would overlap.
+        If `rate` is not a probability or is above 1 / n_blocks, a column is unknown or has no
+        observed cell, or there are fewer columns than blocks.
 
     Examples
     --------
@@ -158,19 +162,18 @@ def blocks(
     chosen = numbers.positions(columns)
     if not 1 <= n_blocks <= len(chosen):
         message = (
-            f"the number of blocks must be between 1 and that of the columns, {len(chosen)}, got "
-            f"{n_blocks!r}"
+            f"n_blocks must be between 1 and the number of columns, {len(chosen)}, got {n_blocks!r}"
         )
         raise ValueError(message)
     if rate > 1 / n_blocks:
         message = (
-            f"a rate of {rate:g} cannot be met: a row loses one of {n_blocks} blocks at most, so "
-            f"that a column loses at most {1 / n_blocks:.3g}"
+            f"a rate of {rate:g} cannot be met: with at most one of {n_blocks} blocks missing in a "
+            f"row, the largest rate is {1 / n_blocks:.3g}"
         )
         raise ValueError(message)
     parts = np.array_split(rng.permutation(chosen), n_blocks)
     u: NDArray[np.float64] = rng.random(len(numbers.x))
-    # the k-th stretch of length `rate` of the unit interval is the k-th block's
+    # u in the k-th interval of length `rate` means that the k-th block is missing
     ends = rate * np.arange(1, n_blocks + 1)
     sets = np.searchsorted(ends, u, side="right").astype(np.int64) + 1
     sets[sets > n_blocks] = 0
@@ -181,13 +184,13 @@ def blocks(
 
 
 def _tails(column: NDArray[np.float64], share: float, tails: dict[str, int]) -> NDArray[np.int64]:
-    """The tail each row lies in: 0, or the tail's code.
+    """The code of the tail that each row is in, or 0.
 
-    Each is the shortest that holds its part of the share and does not part equal values.
+    A tail is the shortest one with its part of the share that does not split equal values.
     """
     codes = np.zeros(len(column), dtype=np.int64)
     observed = np.sort(column[~np.isnan(column)])
-    # a product that should be whole may come out a little above it
+    # rounding errors can put a whole number slightly above itself
     n = math.ceil(share / len(tails) * len(observed) - 1e-9)
     if n == 0:
         return codes
@@ -200,6 +203,6 @@ def _tails(column: NDArray[np.float64], share: float, tails: dict[str, int]) -> 
 def _leaves(
     codes: NDArray[np.int64], column: NDArray[np.float64], n_tails: int, rate: float
 ) -> bool:
-    """Whether every tail is there and something is left beside them."""
+    """Whether every tail has rows and some rows are in no tail."""
     found = np.unique(codes[~np.isnan(column)])
     return len(found) == n_tails + 1 or (rate == 0 and len(found) == 1)

@@ -1,4 +1,4 @@
-"""What the mechanisms share: a table as numbers, the rate that is met, what they return."""
+"""Shared parts of the mechanisms: the table as numbers, calibration and the result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from psmvae.table.cells import MAX_WHOLE
+from psmvae.table.frames import open_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,19 +19,31 @@ if TYPE_CHECKING:
 
     from psmvae.table.cells import Cells
 
-    # By name or by position; a lone name or position is one column.
+    # Names or positions; a single name or position is one column.
     Columns = Sequence[str | int] | str | int
 
+# Bisection steps for the intercept, and the tolerance of the mean probability.
 _BISECTIONS = 60
+_TOLERANCE = 1e-6
+# Distinguishes the generator of a mechanism from `default_rng(seed)`.
 _STREAM = 0x686F6C6573
-_CLOSE = 1e-6
 
 
 def generator(seed: int) -> np.random.Generator:
-    """A generator for holes, whose numbers no table is made of.
+    """Return a generator for a mechanism, independent of ``default_rng(seed)``.
 
-    A table that was itself drawn by ``default_rng(seed)`` would be met by the very numbers that it
-    was made of, and its holes depend on its values.
+    A table is often drawn with ``default_rng(seed)`` itself. With the same random numbers, the
+    missing cells would depend on the values of the table.
+
+    Parameters
+    ----------
+    seed : int
+        The seed, 0 or above.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A generator with its own stream of random numbers.
 
     Examples
     --------
@@ -43,16 +56,27 @@ def generator(seed: int) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class Simulated:
-    """What a mechanism did to a table.
+    """The result of a mechanism.
 
     Parameters
     ----------
-    m : ndarray of bool, (row, column)
-        True where the cell is observed. A natively missing cell is never observed.
-    sets : ndarray of int, (row,)
-        The true pattern set of each row, from 0; each mechanism says what its sets are.
-    columns : tuple of int
-        The self-masked columns; empty if no column goes missing by its own value.
+    m : ndarray of bool of shape (row, column)
+        The mask, True where a cell is observed. Cells that were missing before are False.
+    sets : ndarray of int of shape (row,)
+        The true pattern set of each row, from 0. Each mechanism defines its sets.
+    columns : tuple of int, default=()
+        Positions of the self-masked columns, whose missingness depends on their own values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psmvae.simulate import mnar_column
+    >>> table = np.arange(4.0).reshape(-1, 1)
+    >>> mnar_column(table, 1.0, np.random.default_rng(0))
+    Simulated(m=array([[ True],
+           [ True],
+           [False],
+           [False]]), sets=array([0, 0, 1, 1]), columns=(0,))
     """
 
     m: NDArray[np.bool_]
@@ -62,14 +86,14 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table as numbers: levels are counted from 0, in the data type's order or else sorted.
+    """A table as numbers. Levels are numbered from 0, in the order of the data type or sorted.
 
     Parameters
     ----------
-    x : ndarray of float, (row, column)
-        The cells; NaN where natively missing.
+    x : ndarray of float of shape (row, column)
+        The cells, NaN where missing.
     names : tuple of str
-        The columns; x0, x1, ... in an array.
+        The column names; x0, x1, ... for an array.
 
     Examples
     --------
@@ -85,34 +109,46 @@ class Numbers:
 
     @classmethod
     def of(cls, table: Any) -> Numbers:
-        """Read a frame, an array or a list of rows.
+        """Convert a table.
+
+        Parameters
+        ----------
+        table : DataFrame or array-like of shape (row, column)
+            The table; null or NaN where missing.
+
+        Returns
+        -------
+        Numbers
+            The table as numbers.
 
         Raises
         ------
         ValueError
-            If it is no table, or has no cell.
+            If it does not have two dimensions or has no cell.
         """
-        array = None if hasattr(table, "columns") else np.asarray(table)
-        if array is not None and (array.ndim != 2 or 0 in array.shape):
-            message = f"this must be a table (row, column) with at least one cell: {array.shape}"
-            raise ValueError(message)
-        if array is not None and array.dtype.kind in "fiub":
-            whole = array.dtype.kind in "iu"
-            x = np.column_stack([_told_apart(c) for c in array.T]) if whole else array
-            return cls(x.astype(np.float64), tuple(f"x{j}" for j in range(array.shape[1])))
-        from psmvae.table.frames import open_table
-
         frame = open_table(table)
         columns = [_as_numbers(frame.cells(j)) for j in range(len(frame.names))]
         return cls(np.column_stack(columns), frame.names)
 
     def positions(self, columns: Columns | None, option: str = "columns") -> tuple[int, ...]:
-        """Where the named columns are, in the table's order; all of them by default.
+        """Return the positions of columns, in the order of the table.
+
+        Parameters
+        ----------
+        columns : sequence of str or int, optional
+            Names or positions. All columns by default.
+        option : str, default="columns"
+            Name of the parameter, for messages.
+
+        Returns
+        -------
+        tuple of int
+            The positions, ascending.
 
         Raises
         ------
         ValueError
-            If a column is not in the table, has nothing observed or is named twice, or none is
+            If a column is not in the table, has no observed cell or is named twice, or none is
             named.
         """
         if columns is None:
@@ -120,7 +156,7 @@ class Numbers:
         listed = [columns] if isinstance(columns, str | int) else list(columns)
         found = [self._position(column, option) for column in listed]
         if not found or len(set(found)) < len(found):
-            message = f"{option} must name at least one column, and none twice: {listed!r}"
+            message = f"{option} must name at least one column, and none twice, got {listed!r}"
             raise ValueError(message)
         for j in found:
             if np.isnan(self.x[:, j]).all():
@@ -137,34 +173,34 @@ class Numbers:
         raise ValueError(message)
 
     def observed(self) -> NDArray[np.bool_]:
-        """Where a cell is there, to be written to."""
+        """Return the mask as a new array."""
         return ~np.isnan(self.x)
 
     def varies(self, j: int) -> bool:
-        """Whether a column holds two different values at least."""
+        """Whether a column has at least two distinct values."""
         seen = self.x[~np.isnan(self.x[:, j]), j]
         return len(seen) > 0 and bool(seen.min() < seen.max())
 
     def standardised(self, j: int) -> NDArray[np.float64]:
-        """A column with mean zero and variance one, NaN where missing.
+        """Return a column with mean 0 and variance 1, NaN where missing.
 
         Raises
         ------
         ValueError
-            If it holds infinity, or nothing that varies.
+            If the column contains infinity or does not vary.
         """
         column = self.x[:, j]
         if np.isinf(column).any():
             message = f"column {self.names[j]!r} contains infinity; expected finite numbers"
             raise ValueError(message)
         if not self.varies(j):
-            message = f"column {self.names[j]!r} does not vary: nothing can depend on its values"
+            message = f"column {self.names[j]!r} does not vary: missingness cannot depend on it"
             raise ValueError(message)
         return standardised(column)
 
 
 def standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values with mean zero and variance one, NaN where missing.
+    """Return values with mean 0 and variance 1, NaN where missing.
 
     Examples
     --------
@@ -172,19 +208,31 @@ def standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
     >>> standardised(np.array([0.0, np.nan, 2.0])).tolist()
     [-1.0, nan, 1.0]
     """
-    # squares of very large numbers are no floats
+    # the squares of very large numbers would overflow
     small = values / np.nanmax(np.abs(values))
     scaled: NDArray[np.float64] = (small - np.nanmean(small)) / np.nanstd(small)
     return scaled
 
 
 def calibrated(score: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-    """Chances sigmoid(b + score), with the b at which their mean is the rate.
+    """Return the probabilities sigmoid(b + score), with the b at which their mean is the rate.
+
+    Parameters
+    ----------
+    score : ndarray of float of shape (row,)
+        The score of each observed cell.
+    rate : float
+        The mean probability.
+
+    Returns
+    -------
+    ndarray of float of shape (row,)
+        The probabilities.
 
     Raises
     ------
     ValueError
-        If the score is so steep that no b gives the rate.
+        If the scores are so far apart that no b gives the rate.
 
     Examples
     --------
@@ -196,28 +244,28 @@ def calibrated(score: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
     if rate in (0.0, 1.0) or len(score) == 0:
         return np.full(len(score), rate)
     if np.isfinite(score).all():
-        # At these two all chances are at most, and at least, the rate.
+        # at these two intercepts all probabilities are at most, and at least, the rate
         low, high = float(logit(rate) - score.max()), float(logit(rate) - score.min())
         for _ in range(_BISECTIONS):
             b = (low + high) / 2
             low, high = (b, high) if expit(score + b).mean() < rate else (low, b)
         chance: NDArray[np.float64] = expit(score + high)
-        if abs(chance.mean() - rate) < _CLOSE:
+        if abs(chance.mean() - rate) < _TOLERANCE:
             return chance
     message = f"the slope is too steep to meet the rate {rate:g}: choose a smaller one"
     raise ValueError(message)
 
 
-def lose(
+def remove_cells(
     m: NDArray[np.bool_], j: int, chance: NDArray[np.float64], rng: np.random.Generator
 ) -> None:
-    """Let the cells of a column that are still observed go missing with these chances, in place."""
+    """Remove observed cells of a column from the mask, in place, with the given probabilities."""
     rows = np.flatnonzero(m[:, j])
     m[rows, j] = rng.random(len(rows)) >= chance
 
 
 def numbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the distinct rows of codes (row, column) in their order; a lone column stays.
+    """Number the distinct rows of codes (row, column) in sorted order; one column is kept.
 
     Examples
     --------
@@ -228,39 +276,40 @@ def numbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     if codes.shape[1] == 1:
         return codes[:, 0]
     _, sets = np.unique(codes, axis=0, return_inverse=True)
-    # some releases of NumPy keep the axes here
+    # some releases of NumPy return a column
     return sets.reshape(-1).astype(np.int64)
 
 
 def check_probability(name: str, value: float) -> None:
-    """Refuse what is no probability."""
+    """Refuse a value that is not a probability."""
     if not 0.0 <= value <= 1.0:
         message = f"{name} must be a probability between 0 and 1, got {value!r}"
         raise ValueError(message)
 
 
 def check_slope(slope: float) -> None:
-    """Refuse a slope by which nothing depends on anything."""
+    """Refuse a slope of 0 or one that is not finite."""
     if slope == 0 or not math.isfinite(slope):
         message = f"slope must be a number other than 0, got {slope!r}"
         raise ValueError(message)
 
 
 def _as_numbers(cells: Cells) -> NDArray[np.float64]:
+    """Cells as floats or level numbers, NaN where missing."""
     if cells.family == "string" or cells.storage == "category":
         return cells.codes(cells.levels())
     if cells.raw.dtype.kind in "iu":
-        return np.where(cells.missing, np.nan, _told_apart(cells.raw, ~cells.missing))
+        return np.where(cells.missing, np.nan, _distinct_floats(cells.raw, ~cells.missing))
     return cells.values()
 
 
-def _told_apart(
+def _distinct_floats(
     column: NDArray[Any], observed: NDArray[np.bool_] | slice = slice(None)
 ) -> NDArray[np.float64]:
-    """Integers as floats; those that are too large to be are counted from the least of them."""
+    """Integers as floats; differences from the smallest where a float cannot hold them exactly."""
     if column[observed].size:
         low, high = column[observed].min(), column[observed].max()
         if max(abs(int(low)), abs(int(high))) > MAX_WHOLE:
-            # differences of 64 bits fit into 64 bits without a sign
+            # the difference of two 64-bit integers fits into an unsigned one
             column = column.astype(np.uint64) - low.astype(np.uint64)
     return column.astype(np.float64)

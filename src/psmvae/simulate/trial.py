@@ -1,4 +1,4 @@
-"""A simulated randomised trial in which patients drop out for two very different reasons."""
+"""A simulated randomised trial with two dropout mechanisms."""
 
 from __future__ import annotations
 
@@ -12,31 +12,40 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-KINDS_OF_DROPOUT = ("none", "administrative", "bad outcome")
+DROPOUT_REASONS = ("none", "administrative", "bad outcome")
 OUTCOME = "week12"
 
-# What a patient who leaves for administrative reasons after week 4 no longer contributes.
+# Columns that are missing after administrative dropout, which happens after week 4.
 _LOST_ADMINISTRATIVELY = ("week8", "week12", "lab", "adherence")
 
 _ADMINISTRATIVE_SHARE = 0.25
-# Chance of leaving because of the outcome, by the standardised outcome y: c · sigmoid(w (y - t)).
-# Steep and almost certain at the bad end; with these numbers about a third of those who did not
-# leave for administrative reasons, a quarter of all.
+# Probability of dropout given the standardised outcome y: c · sigmoid(w (y - t)). With these
+# numbers, about a third of the patients without administrative dropout, a quarter of all.
 _CEILING, _SLOPE, _THRESHOLD = 0.95, 5.0, 0.4
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial with known truth.
+    """A trial with known true values.
 
     Parameters
     ----------
     complete : mapping of str to ndarray
-        Every column without holes.
-    m : ndarray of bool, (row, column)
-        True where the cell was observed.
-    dropout : ndarray of int, (row,)
-        Why the patient left: an index into ``("none", "administrative", "bad outcome")``.
+        The true values of each column.
+    m : ndarray of bool of shape (row, column)
+        The mask, True where a cell is observed.
+    dropout : ndarray of int of shape (row,)
+        The dropout reason of each patient, an index into
+        ``("none", "administrative", "bad outcome")``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> trial = simulated_trial(5, rng=np.random.default_rng(0))
+    >>> trial.dropout.tolist()
+    [0, 2, 0, 0, 0]
+    >>> trial.observed("week12").tolist()
+    [True, False, True, True, True]
     """
 
     complete: Mapping[str, NDArray[Any]]
@@ -45,37 +54,56 @@ class Trial:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns, in order."""
+        """The column names, in order."""
         return tuple(self.complete)
 
     def observed(self, name: str) -> NDArray[np.bool_]:
-        """In which rows the column was observed."""
+        """Return the mask of one column.
+
+        Parameters
+        ----------
+        name : str
+            The column's name.
+
+        Returns
+        -------
+        ndarray of bool of shape (row,)
+            True where the column is observed.
+        """
         return self.m[:, self.names.index(name)]
 
 
 def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
     """Simulate a randomised trial of `n` patients.
 
-    A score from 0 to 100, the higher the worse, is measured at baseline and after 4, 8 and 12
-    weeks; week 12 is the outcome. Patients leave for one of two reasons. *Administrative*: a
-    quarter, whatever their values, moves away after week 4 and loses the later visits, the lab
-    value and the adherence. *Because the outcome was bad*: the worse the outcome, the likelier
-    the patient stays away from the last visit, and only the outcome is lost. The second kind is
-    nonignorable: given everything that was observed, the missing outcomes are still worse than
-    the observed ones, so that complete cases and every method that assumes missingness at random
-    are too optimistic.
+    A score from 0 to 100 (higher is worse) is measured at baseline and after 4, 8 and 12 weeks.
+    Week 12 is the outcome. There are two dropout mechanisms:
+
+    - *Administrative* dropout is completely at random: for a quarter of the patients, the visits
+      after week 4, the lab value and the adherence are missing.
+    - *Bad-outcome* dropout depends on the outcome itself: the worse it is, the more likely it is
+      missing. Only the outcome is missing.
+
+    The second mechanism is nonignorable. Given all observed values, missing outcomes are still
+    worse than observed ones. Complete cases and methods that assume missingness at random
+    therefore underestimate the mean outcome.
 
     Parameters
     ----------
     n : int, default=1000
         Number of patients.
     rng : numpy.random.Generator
-        The only source of randomness.
+        The random generator.
 
     Returns
     -------
     Trial
-        The complete columns, which cells were observed and why each patient left.
+        The true values, the mask and the dropout reasons.
+
+    Raises
+    ------
+    ValueError
+        If `n` is below 1.
 
     Examples
     --------
@@ -83,8 +111,8 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
     >>> trial = simulated_trial(1000, rng=np.random.default_rng(0))
     >>> trial.names
     ('arm', 'age', 'sex', 'site', 'baseline', 'week4', 'week8', 'week12', 'lab', 'adherence')
-    >>> seen, outcome = trial.observed("week12"), trial.complete["week12"]
-    >>> bool(outcome[seen].mean() < outcome.mean() - 2)
+    >>> observed, outcome = trial.observed("week12"), trial.complete["week12"]
+    >>> bool(outcome[observed].mean() < outcome.mean() - 2)
     True
     """
     if n < 1:
@@ -92,7 +120,7 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
         raise ValueError(message)
     complete = _patients(n, rng)
     administrative = rng.random(n) < _ADMINISTRATIVE_SHARE
-    bad = rng.random(n) < _chance_to_leave(complete[OUTCOME])
+    bad = rng.random(n) < _dropout_probability(complete[OUTCOME])
     dropout = np.where(administrative, 1, np.where(bad, 2, 0)).astype(np.int64)
 
     names = list(complete)
@@ -104,12 +132,13 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
 
 
 def _patients(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """The true values of all columns."""
     active = rng.random(n) < 0.5
     female = rng.random(n) < 0.55
     age = np.clip(np.rint(rng.normal(54.0, 12.0, n)), 18, 90).astype(np.int64)
     site = rng.choice(np.array(["Basel", "Ghent", "Lyon", "Turin"]), n, p=[0.4, 0.3, 0.2, 0.1])
 
-    # The scores follow one latent course a patient: where it starts, and how fast it gets better.
+    # each patient has a latent starting score and a latent improvement
     start = rng.normal(50.0, 9.0, n) + 0.15 * (age - 54)
     adherence = np.clip(100 * rng.beta(6.0, 1.8, n), 0.0, 100.0)
     gain = 2.0 + 0.1 * active * adherence + rng.normal(0.0, 6.0, n)
@@ -117,7 +146,7 @@ def _patients(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         week: start - gain * progress + rng.normal(0.0, 3.0, n)
         for week, progress in (("baseline", 0.0), ("week4", 0.4), ("week8", 0.75), ("week12", 1.0))
     }
-    # A flare shortly before the end is seen in no earlier visit: what makes the outcome matter.
+    # a late change that no earlier visit predicts: it makes the missing outcomes nonignorable
     score[OUTCOME] = score[OUTCOME] + rng.normal(0.0, 7.0, n)
     lab = np.exp(rng.normal(1.0, 0.25, n) + 0.015 * (start - 50) - 0.01 * (gain - 6))
     return {
@@ -131,7 +160,8 @@ def _patients(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
     }
 
 
-def _chance_to_leave(outcome: NDArray[np.float64]) -> NDArray[np.float64]:
-    # The population's moments, not the sample's: a patient's fate hangs on no other patient.
+def _dropout_probability(outcome: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probability of bad-outcome dropout."""
+    # moments of the population and not of the sample, so that patients are independent
     y = (outcome - 44.0) / 14.0
     return _CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD)))

@@ -36,7 +36,7 @@ _TEMPORAL = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one column. What is derived from them is computed once.
+    """The cells of one column.
 
     Parameters
     ----------
@@ -73,11 +73,6 @@ class Cells:
         """Positions of the missing cells."""
         return np.flatnonzero(self.missing)
 
-    @cached_property
-    def observed_rows(self) -> NDArray[np.intp]:
-        """Positions of the observed cells."""
-        return np.flatnonzero(~self.missing)
-
     @property
     def n_observed(self) -> int:
         """Number of observed cells."""
@@ -85,11 +80,16 @@ class Cells:
 
     def observed(self) -> NDArray[Any]:
         """Return the observed cells, in their own type."""
-        return self.raw[self.observed_rows] if self.missing_rows.size else self.raw
+        return self.raw[~self.missing] if self.missing_rows.size else self.raw
 
     def values(self) -> NDArray[np.float64]:
         """Return numbers (or bools) as a read-only array of float64, NaN where missing."""
-        return self._values
+        values = self.raw.astype(np.float64, copy=False)
+        if self.raw.dtype.kind != "f":
+            values[self.missing_rows] = np.nan
+        values = values.view()
+        values.flags.writeable = False
+        return values
 
     def levels(self) -> tuple[Level, ...]:
         """Return the distinct observed values, in the data type's order or else sorted."""
@@ -99,15 +99,6 @@ class Cells:
     def counts(self) -> Counter[str]:
         """Numbers of cells of the distinct strings; empty if the column does not hold strings."""
         return Counter(self.observed().tolist() if self.family == "string" else ())
-
-    @cached_property
-    def _values(self) -> NDArray[np.float64]:
-        values = self.raw.astype(np.float64, copy=False)
-        if self.raw.dtype.kind != "f":
-            values[self.missing_rows] = np.nan
-        values = values.view()
-        values.flags.writeable = False
-        return values
 
     @cached_property
     def _levels(self) -> tuple[Level, ...]:
@@ -132,11 +123,11 @@ class Cells:
         codes = np.full(self.missing.size, np.nan)
         observed = self.observed()
         if observed.dtype == object:
-            codes[self.observed_rows] = [position.get(value, -1) for value in observed.tolist()]
+            codes[~self.missing] = [position.get(value, -1) for value in observed.tolist()]
         else:
             distinct, inverse = np.unique(observed, return_inverse=True)
             found = [position.get(value, -1) for value in distinct.tolist()]
-            codes[self.observed_rows] = np.asarray(found, dtype=np.float64)[inverse.reshape(-1)]
+            codes[~self.missing] = np.asarray(found, dtype=np.float64)[inverse.reshape(-1)]
         return codes
 
 

@@ -1,4 +1,4 @@
-"""Tables to model values and back."""
+"""Encode tables as model values, and fill model values into the missing cells of tables."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from psmvae.table.cells import MAX_WHOLE, Cells, New, as_numpy, holds
-from psmvae.table.column_checks import doubt, strays
-from psmvae.table.errors import UnsupportedColumnError
-from psmvae.table.frames import Frame, open_table, quoted
+from psmvae.table.column_checks import stray_values, suspect_column
+from psmvae.table.errors import (
+    ColumnMismatchError,
+    ContentMismatchError,
+    EmptyColumnsWarning,
+    UnknownLevelsError,
+    UnsupportedColumnError,
+    UnsupportedColumnsError,
+)
+from psmvae.table.filler import Filler, Target
+from psmvae.table.frames import Frame, open_table
 from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
-from psmvae.table.words import either, option
+from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,16 +28,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from psmvae.kinds import Column
+    from psmvae.table.cells import Cells
 
 
 @dataclass(frozen=True)
 class Encoded:
-    """A table as a model sees it.
+    """Model values of a table.
 
     Parameters
     ----------
     x : ndarray of float64, (row, column)
-        Model values of the modelled columns: standardised numbers, counts or codes of levels; 0
+        Model values of the modelled columns: standardised numbers, counts or codes of levels. 0
         where missing.
     m : ndarray of bool, (row, column)
         True where observed.
@@ -42,12 +50,15 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Codec:
-    """Turns tables into model values, and puts model values into a table's missing cells.
+    """Encodes tables as model values, and fills model values into a table's missing cells.
+
+    Every method takes a table or a `Frame` of `open_table`. A frame reads each column once, so
+    open a table that is used several times.
 
     Parameters
     ----------
     schema : Schema
-        What the columns are; see `fit`.
+        The kinds of the columns, as `fit` finds them.
 
     Examples
     --------
@@ -75,11 +86,11 @@ class Codec:
 
     @classmethod
     def fit(cls, table: Any, *, kinds: Mapping[str, str] | None = None) -> Codec:
-        """Learn what the columns of a table are.
+        """Infer the kinds of a table's columns, and the statistics that each kind needs.
 
         Parameters
         ----------
-        table : DataFrame, Table, 2-D array or list of rows
+        table : DataFrame, Table, 2-D array, list of rows or Frame
             A pandas or polars DataFrame, a pyarrow Table, a NumPy array or a list of rows.
         kinds : mapping of str to str, optional
             Kinds of some columns by name (x0, x1, ... for an array); the rest are inferred, see
@@ -93,16 +104,21 @@ class Codec:
         Raises
         ------
         ValueError
-            If there are no rows, no columns, nothing observed, columns of the same name, infinite
-            values, or a declared kind that does not fit.
+            If there are no rows, no columns, no observed cell, columns of the same name, infinite
+            values, too many levels, or a declared kind that does not fit (`KindMismatchError`,
+            `StrayTextError`, `TooManyLevelsError`).
         TypeError
-            If it is not a table, or columns hold what no kind can model.
+            If it is not a table, or columns hold what no kind can model
+            (`UnsupportedColumnError`).
 
         Warns
         -----
-        UserWarning
-            If columns have nothing observed: they are not modelled and stay missing. If a column
-            of text would be one of numbers but for a few cells, or looks like an identifier.
+        EmptyColumnsWarning
+            If columns have no observed cell. They are not modelled and stay missing.
+        StrayTextWarning
+            If a text column would be numeric without a few cells.
+        IdentifierWarning
+            If a text column looks like an identifier.
 
         Examples
         --------
@@ -112,26 +128,25 @@ class Codec:
         """
         frame = open_table(table)
         declared = check_kinds(kinds or {}, frame.names)
-        columns, failures, doubts = [], [], []
+        columns, errors, suspects = [], [], []
         for position, name in enumerate(frame.names):
             try:
                 cells = frame.cells(position)
                 columns.append(make_column(cells, declared.get(name)))
-                doubts.append(None if name in declared else doubt(cells))
+                suspects.append(None if name in declared else suspect_column(cells))
             except UnsupportedColumnError as error:
-                # all of them at once, so that the user need not find them one by one
-                failures.append(error)
-        if failures:
-            raise UnsupportedColumnError("\n".join(map(str, failures))) from failures[0]
-        empty = [column.name for column in columns if column.n_observed == 0]
+                # reported together, so that the user need not find them one at a time
+                errors.append(error)
+        if errors:
+            raise errors[0] if len(errors) == 1 else UnsupportedColumnsError.joining(errors)
+        empty = tuple(column.name for column in columns if column.n_observed == 0)
         if len(empty) == len(columns):
             message = f"every cell is missing: no column of {quoted(empty)} has an observed value"
             raise ValueError(message)
         if empty:
-            message = f"columns with nothing observed are left missing: {quoted(empty)}"
-            warnings.warn(message, UserWarning, stacklevel=2)
-        for message in filter(None, doubts):
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warnings.warn(EmptyColumnsWarning(empty), stacklevel=2)
+        for suspect in filter(None, suspects):
+            warnings.warn(suspect, stacklevel=2)
         return cls(Schema(tuple(columns)))
 
     def encode(
@@ -141,16 +156,16 @@ class Codec:
         handle_unknown: Literal["error", "missing"] = "error",
         standardise: bool = True,
     ) -> Encoded:
-        """Model values of a table with the fitted columns.
+        """Return the model values of a table with the fitted columns.
 
         Parameters
         ----------
-        table : DataFrame, Table, 2-D array or list of rows
-            A frame's columns are found by name, in any order; an array's by position.
+        table : DataFrame, Table, 2-D array, list of rows or Frame
+            Columns are matched by name, in any order; those of an array by position.
         handle_unknown : {"error", "missing"}, default="error"
-            What to do about a level that was not there in `fit`.
+            Whether a level that was not in the fitted table is an error or a missing cell.
         standardise : bool, default=True
-            False gives numbers as the table has them, to the bit; codes of levels are the same.
+            False returns numbers unchanged, to the bit. Codes of levels are the same.
 
         Returns
         -------
@@ -160,10 +175,11 @@ class Codec:
         Raises
         ------
         ValueError
-            If columns are missing or too many, values infinite or not the kind's (say, below zero
-            in a positive column), or levels unseen.
+            If the columns differ from the fitted ones (`ColumnMismatchError`), values are infinite
+            or outside the kind's domain (`KindMismatchError`), or levels are unknown
+            (`UnknownLevelsError`).
         TypeError
-            If a column of numbers now holds strings or the reverse.
+            If a column of numbers now holds strings or the reverse (`ContentMismatchError`).
 
         Examples
         --------
@@ -178,16 +194,16 @@ class Codec:
             raise ValueError(message)
         frame, where = self._open(table)
         shape = (frame.n_rows, len(self.schema.modelled))
-        x, m = np.zeros(shape), np.zeros(shape, dtype=bool)
+        x, m = np.empty(shape), np.empty(shape, dtype=bool)
         for j, column in enumerate(self.schema.modelled):
-            cells = _same_family(frame.cells(where[column.name]), column)
+            cells = _checked(frame.cells(where[column.name]), column)
             check_finite(cells)
             values = _codes(cells, column, handle_unknown) if column.levels else cells.values()
             observed = ~np.isnan(values)
             kind = KINDS[column.kind]
             check_domain(cells, column.kind, values)
             if standardise:
-                # what overflows here is cut at the limit
+                # values that overflow are clipped to the limit
                 with np.errstate(over="ignore"):
                     standard = kind.standardise(values, column)
                 values = np.clip(standard, -kind.limit, kind.limit)
@@ -195,12 +211,52 @@ class Codec:
             m[:, j] = observed
         return Encoded(x, m)
 
+    def filler(self, table: Any, *, rows: NDArray[np.bool_] | None = None) -> Filler:
+        """Return a function that fills a table with model values, as often as it is called.
+
+        Parameters
+        ----------
+        table : DataFrame, Table, 2-D array, list of rows or Frame
+            As in `encode`.
+        rows : ndarray of bool, (row,), optional
+            The rows that values will be given for: all rows with a missing cell, at least. By
+            default all rows.
+
+        Returns
+        -------
+        Filler
+            Call it with model values, ``(row, column)``, for a filled table. Tables of several
+            calls share no memory that can be written to.
+
+        Raises
+        ------
+        ValueError
+            If a row with a missing cell is not among `rows`; and as in `encode`.
+        TypeError
+            As in `encode`.
+
+        Examples
+        --------
+        >>> table = np.array([[1.0], [np.nan], [3.0]])
+        >>> codec = Codec.fit(table)
+        >>> filler = codec.filler(table, rows=np.isnan(table[:, 0]))
+        >>> [filler(np.full((1, 1), value))[1, 0].item() for value in (0.0, 1.0)]
+        [2.0, 3.0]
+        """
+        frame, where = self._open(table)
+        targets = []
+        for j, column in enumerate(self.schema.modelled):
+            cells = _checked(frame.cells(where[column.name]), column)
+            if cells.missing_rows.size:
+                targets.append(Target(where[column.name], j, column, cells))
+        return Filler(frame, targets, len(self.schema.modelled), rows)
+
     def fill(self, table: Any, x: NDArray[Any]) -> Any:
         """Return the table with its missing cells replaced, and only these.
 
         Parameters
         ----------
-        table : DataFrame, Table, 2-D array or list of rows
+        table : DataFrame, Table, 2-D array, list of rows or Frame
             As in `encode`. It is not changed.
         x : ndarray, (row, column)
             Model values of the modelled columns; only those of missing cells are used. A code is
@@ -210,16 +266,18 @@ class Codec:
         -------
         DataFrame, Table or array
             Of the same type, with the same data types, index and order of columns; an array for a
-            list. Observed cells are untouched, columns not modelled too. A value is rounded and
-            held inside the limits where its column's type asks for it; a type that cannot hold
-            the values is changed: that of a column with nothing in it, and that of integers with
-            something missing in a column that is real (declared so, or fitted on fractions).
+            list. Observed cells and columns that are not modelled are unchanged. Values are
+            rounded and clipped as the column's type requires. A type that cannot hold the values
+            is changed: that of a column without an observed cell, and an integer type with missing
+            cells in a real column (declared so, or fitted on fractions).
 
         Raises
         ------
         ValueError
-            If x has another shape than the table's modelled columns, or is not finite in a cell
-            to fill; and as in `encode`.
+            If x has not the shape of the table's modelled columns, or is not finite in a missing
+            cell; and as in `encode`.
+        TypeError
+            As in `encode`.
 
         Examples
         --------
@@ -227,27 +285,15 @@ class Codec:
         >>> codec.fill([["z"], [None]], np.ones((2, 1))).tolist()
         [['z'], ['b']]
         """
-        frame, where = self._open(table)
-        model_values = np.asarray(x)
-        shape = (frame.n_rows, len(self.schema.modelled))
-        if model_values.shape != shape:
-            message = f"x must be (row, column) = {shape} for this table, got {model_values.shape}"
-            raise ValueError(message)
-        new = {}
-        for j, column in enumerate(self.schema.modelled):
-            cells = _same_family(frame.cells(where[column.name]), column)
-            if cells.missing.any():
-                picked = model_values[cells.missing, j].astype(np.float64)
-                values = _restore(picked, column, cells)
-                new[where[column.name]] = New(cells, values, _needs_fractions(column, cells))
-        return frame.replace(new)
+        return self.filler(table)(x)
 
     def _open(self, table: Any) -> tuple[Frame, dict[str, int]]:
-        """Return the table and where its columns are, by fitted name."""
+        """Return the opened table and the positions of its columns by fitted name."""
         frame = open_table(table)
         names = self.schema.names
         if not frame.has_names:
             if len(frame.names) != len(names):
+                # scikit-learn's wording
                 message = (
                     f"X has {len(frame.names)} features, but imputer is expecting {len(names)} "
                     "features as input"
@@ -256,96 +302,34 @@ class Codec:
             return frame, {name: position for position, name in enumerate(names)}
         where = {name: position for position, name in enumerate(frame.names)}
         known = set(names)
-        extra = [name for name in frame.names if name not in known]
-        lost = [name for name in names if name not in where]
-        if extra or lost:
-            message = "The feature names should match those that were passed during fit."
-            if extra:
-                aside = either("", f" ({option('--ignore', extra[:3])} to set aside)")
-                message += f"\nFeature names unseen at fit time: {quoted(extra)}{aside}"
-            if lost:
-                message += f"\nFeature names seen at fit time, yet now missing: {quoted(lost)}"
-            raise ValueError(message)
+        unexpected = tuple(name for name in frame.names if name not in known)
+        absent = tuple(name for name in names if name not in where)
+        if unexpected or absent:
+            raise ColumnMismatchError(unexpected, absent)
         return frame, where
 
 
-def _same_family(cells: Cells, column: Column) -> Cells:
-    """Return the cells if they are what the column was fitted on: text, or numbers."""
+def _checked(cells: Cells, column: Column) -> Cells:
+    """Return the cells if they are of the fitted family: strings, or numbers."""
     fitted_text = bool(column.levels) and isinstance(column.levels[0], str)
     if cells.family != "nothing" and fitted_text != (cells.family == "string"):
-        message = (
-            f"column {column.name!r} was fitted on {'strings' if fitted_text else 'numbers'} "
-            f"({column.dtype}, {column.kind}), but now holds "
-            f"{'numbers' if fitted_text else 'strings'} ({cells.dtype})"
+        fitted, found = ("strings", "numbers") if fitted_text else ("numbers", "strings")
+        raise ContentMismatchError(
+            column.name,
+            f"{fitted} ({column.dtype}, {column.kind})",
+            f"{found} ({cells.dtype})",
+            stray_values(cells),
         )
-        found = strays(cells)
-        if found is not None:
-            message += f": {found.told()}"
-        raise TypeError(message)
     return cells
 
 
 def _codes(cells: Cells, column: Column, handle_unknown: str) -> NDArray[np.float64]:
     codes = cells.codes(column.levels)
-    strange = codes == -1
-    if strange.any():
+    unknown = codes == -1
+    if unknown.any():
         if handle_unknown == "error":
-            levels = list(dict.fromkeys(cells.raw[strange].tolist()))
-            remedy = either("handle_unknown='missing'", "--handle-unknown missing")
-            message = (
-                f"column {column.name!r} has {quoted(levels, 5)} in {np.count_nonzero(strange)} "
-                f"rows, not among the {column.n_levels} levels it was fitted on "
-                f"({quoted(column.levels, 5)}); {remedy} would treat these cells as missing"
-            )
-            raise ValueError(message)
-        codes[strange] = np.nan
+            levels = tuple(dict.fromkeys(cells.raw[unknown].tolist()))
+            n_cells = int(np.count_nonzero(unknown))
+            raise UnknownLevelsError(column.name, levels, n_cells, column.levels)
+        codes[unknown] = np.nan
     return codes
-
-
-def _restore(x: NDArray[np.float64], column: Column, cells: Cells) -> NDArray[Any]:
-    """Table values of model values: float64, or the levels' own type."""
-    from psmvae.kinds import KINDS
-
-    broken = int(np.count_nonzero(~np.isfinite(x)))
-    if broken:
-        message = (
-            f"x must be finite where a cell is to be filled, but {broken} of {x.size} values for "
-            f"column {column.name!r} are not"
-        )
-        raise ValueError(message)
-    with np.errstate(over="ignore"):
-        values = KINDS[column.kind].restore(x, column)
-    largest = np.finfo(np.float64).max
-    values = np.clip(values, -largest, largest)
-    if column.levels:
-        codes = np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)
-        values = _level_array(column)[codes]
-    anew = not holds(cells, values) or (cells.storage == "object" and cells.family == "nothing")
-    if anew and _whole(column.dtype) and column.kind != "real":
-        # nothing in this column says that it was of integers when fitted
-        values = as_numpy(values, np.dtype(np.int64))
-    return values
-
-
-def _whole(dtype: str) -> bool:
-    return dtype.startswith(("Int", "UInt"))
-
-
-def _needs_fractions(column: Column, cells: Cells) -> bool:
-    """Tell whether integers must become floats to hold what their column can be."""
-    # whole prices may be meant to stay so; a real column was declared, or had fractions
-    fractions = column.kind == "real" or (column.kind == "positive" and not _whole(column.dtype))
-    if not fractions or cells.storage not in {"integer", "object"} or not _whole(cells.dtype):
-        return False
-    # an observed cell that no float can hold keeps its value, and its column its type
-    return bool(np.all(np.abs(cells.observed().astype(np.float64)) <= MAX_WHOLE))
-
-
-def _level_array(column: Column) -> NDArray[Any]:
-    levels = column.levels
-    if isinstance(levels[0], str):
-        return np.array(levels, dtype=object)
-    if any(isinstance(level, int) and level > np.iinfo(np.int64).max for level in levels):
-        # left alone, NumPy makes floats of int64 and uint64 together
-        return np.array(levels, dtype=np.uint64)
-    return np.array(levels)

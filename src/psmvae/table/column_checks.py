@@ -9,8 +9,6 @@ from psmvae.table.errors import IdentifierWarning, StrayTextWarning
 from psmvae.table.stray_values import StrayValues
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from psmvae.table.cells import Cells
 
 # These mark a missing cell in some files and are levels in others, so they are not read as missing

@@ -358,7 +358,7 @@ class StrayTextWarning(_ReportedWithStray, UserWarning):
     """
 
     column: str
-    stray: StrayValues  # type: ignore[assignment]
+    stray: StrayValues
 
     def _parts(self) -> tuple[str, str]:
         return f"column {self.column!r} is text and modelled as levels", self.stray.remedy

@@ -55,7 +55,9 @@ class ArraySource:
         if kind in "OUT":
             storage: Storage = "object" if kind == "O" else "string"
             return object_cells(name, column.tolist(), storage=storage)
-        return number_cells(name, numpy_dtype_name(column.dtype), numpy_storage(column.dtype), column)
+        return number_cells(
+            name, numpy_dtype_name(column.dtype), numpy_storage(column.dtype), column
+        )
 
     def replace(self, new: Mapping[int, New]) -> NDArray[Any]:
         """Return a copy with missing cells replaced; of objects if its type cannot hold them."""

@@ -1,4 +1,4 @@
-"""Tables in files: CSV, TSV, Parquet, Feather. The format follows from the extension."""
+"""Read and write tables: CSV, TSV, Parquet, Feather. The extension gives the format."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     path : path
         A .csv, .tsv (also .gz), .parquet, .feather or .arrow file.
     na : sequence of str
-        What marks a missing cell, beside an empty one and (in text) NA, N/A, n/a, #N/A, #NA, <NA>,
-        NaN, nan, -NaN, -nan, null, NULL and None. It is compared with the text in a text file,
-        and with the value in others.
+        Codes of missing cells, beside the empty cell and (in text files) NA, N/A, n/a, #N/A, #NA,
+        <NA>, NaN, nan, -NaN, -nan, null, NULL and None. They are compared with the text of cells
+        in a text file, and with the values in other files.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     Raises
     ------
     TableError
-        If the file cannot be read; the message names it and says why, and in which line if known.
+        If the file cannot be read. The message has the file, the reason and the line if known.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     source, ending = _source(path)
     _pyarrow()
     if ending in SEPARATORS:
-        return parse_typed(source, SEPARATORS[ending], _marks(na))
-    return _mark_missing(_read_binary(source, ending), _marks(na))
+        return parse_typed(source, SEPARATORS[ending], _codes(na))
+    return _mark_missing(_read_binary(source, ending), _codes(na))
 
 
 def read_text(
     path: str | os.PathLike[str], *, na: Sequence[str] = (), as_is: Sequence[str] = ()
 ) -> Any:
-    r"""Read a CSV or TSV file as the strings that stand in it, null where missing.
+    r"""Read the text of each cell of a CSV or TSV file, null where missing.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def read_text(
     na : sequence of str
         As in `read_table`.
     as_is : sequence of str
-        Columns in which nothing is read as missing.
+        Columns in which no cell is read as missing.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def read_text(
     if ending not in SEPARATORS:
         message = f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}"
         raise TableError(message)
-    return parse_text(source, SEPARATORS[ending], _marks(na), as_is)
+    return parse_text(source, SEPARATORS[ending], _codes(na), as_is)
 
 
 def write_table(
@@ -102,21 +102,23 @@ def write_table(
     force: bool = False,
     inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> None:
-    """Write a table to a file, whole or not at all.
+    """Write a table to a file. If it fails, the path is left as it was.
 
     Parameters
     ----------
     table : pyarrow.Table or DataFrame
         The table.
     path : path
-        Where to; the extension gives the format.
-    force, inputs
-        As in `check_output`.
+        The output file; the extension gives the format.
+    force : bool, default=False
+        Whether an existing file may be replaced.
+    inputs : sequence of paths
+        Files that must not be replaced.
 
     Raises
     ------
     TableError
-        If the path is refused (see `check_output`) or the table cannot be written in this format.
+        If `check_output` refuses the path, or the table cannot be written in this format.
 
     Examples
     --------
@@ -161,8 +163,8 @@ def _pyarrow() -> Any:
     return pa
 
 
-def _marks(na: Sequence[str]) -> list[str]:
-    # a lone string is one mark, not one for each of its letters
+def _codes(na: Sequence[str]) -> list[str]:
+    # a single string is one code, not one for each of its letters
     return [na] if isinstance(na, str) else list(na)
 
 
@@ -184,7 +186,7 @@ def _read_binary(path: Path, ending: str) -> Any:
         if ending == ".parquet":
             import pyarrow.parquet as pq
 
-            # one file, not a data set: folder names like a=1 do not become columns
+            # a single file, not a data set: folder names like a=1 do not become columns
             with pq.ParquetFile(path) as file:
                 table = file.read()
         else:
@@ -207,30 +209,30 @@ def _read_feather(path: Path) -> Any:
     try:
         return feather.read_table(str(path), memory_map=False)
     except pa.ArrowInvalid:
-        # .arrow is also the name of streams, which have no footer
+        # .arrow is also the extension of streams, which have no footer
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
             return stream.read_all()
 
 
 def _mark_missing(table: Any, na: Sequence[str]) -> Any:
-    """Null where a string is one of `na`, or a number is one of the numbers in `na`."""
+    """Return the table with nulls where a string is in `na`, or a number equals one in `na`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     numbers = []
-    for mark in na:
+    for code in na:
         try:
-            numbers.append(float(mark))
+            numbers.append(float(code))
         except ValueError:
             continue
     for position, field in enumerate(table.schema if na else ()):
         kind = field.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            gone = pc.is_in(table[position], pa.array(na, type=kind))
+            missing = pc.is_in(table[position], pa.array(na, type=kind))
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            gone = pc.is_in(table[position].cast(pa.float64(), safe=False), pa.array(numbers))
+            missing = pc.is_in(table[position].cast(pa.float64(), safe=False), pa.array(numbers))
         else:
             continue
-        column = pc.if_else(gone, pa.scalar(None, type=kind), table[position])
+        column = pc.if_else(missing, pa.scalar(None, type=kind), table[position])
         table = table.set_column(position, field.with_nullable(True), column)
     return table

@@ -1,4 +1,8 @@
-"""Files that are written whole or not at all, and never over an input."""
+"""Paths of tables: formats, checks of an output path, and atomic writing.
+
+`atomic_path` exists because `tempfile` creates files that only their owner can read, and no
+dependency of this package writes atomically. It keeps links and permissions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from psmvae.table.errors import TableError
+from psmvae.table.errors import OutputExistsError, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,12 +24,12 @@ EXTENSIONS = (*SEPARATORS, ".parquet", ".feather", ".arrow")
 
 
 def extension(path: str | os.PathLike[str]) -> str:
-    """Return the extension that says what format a file has.
+    """Return the extension of a table's file, which gives its format.
 
     Raises
     ------
     TableError
-        If it is none of the known ones.
+        If it is unknown.
 
     Examples
     --------
@@ -46,22 +50,24 @@ def check_output(
     force: bool = False,
     inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> None:
-    """Refuse a path that a table must not or cannot be written to; call it before long work.
+    """Raise if a table cannot or must not be written to a path; call it before long work.
 
     Parameters
     ----------
     path : path
-        Where the table is to go.
+        The output file.
     force : bool, default=False
-        Whether a file that is there may be replaced.
+        Whether an existing file may be replaced.
     inputs : sequence of paths
-        Files that must never be replaced, by whatever name or link they go.
+        Files that must not be replaced, nor through a link to them.
 
     Raises
     ------
+    OutputExistsError
+        If the file exists and `force` is False.
     TableError
-        If the extension is unknown, the folder is missing or not writable, the path is a folder
-        or an input, or a file is there and `force` is not given.
+        If the extension is unknown, the folder does not exist or is not writable, or the path is
+        a folder or an input.
 
     Examples
     --------
@@ -80,7 +86,7 @@ def check_place(
     force: bool = False,
     inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> None:
-    """`check_output` for a file of any kind: all of it but the extension."""
+    """Raise as `check_output` does, for a file with any extension."""
     target = Path(path)
     try:
         folder = target.resolve().parent
@@ -91,27 +97,36 @@ def check_place(
         if target.is_dir():
             message = f"{path}: this is a folder; expected the name of a file"
             raise TableError(message)
-        if target.exists() and not force:
-            message = f"{path}: the file exists already; allow it to be replaced or choose another"
-            raise TableError(message)
         if not folder.is_dir():
             message = f"{path}: there is no folder {folder}; create it first"
             raise TableError(message)
         if not os.access(folder, os.W_OK | os.X_OK):
             message = f"{path}: the folder {folder} is not writable"
             raise TableError(message)
+        if target.exists() and not force:
+            raise OutputExistsError(path)
     except (OSError, RuntimeError) as error:
-        # a name too long, a loop of links
+        # for example a name that is too long, or a circle of links
         raise TableError(f"{path}: {error}") from error
 
 
 @contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give a temporary file beside `path` that takes its name when the block ends well.
+    """Yield a temporary file that replaces `path` when the block ends without an error.
 
-    If the block raises, also by an interrupt, the temporary file is removed and what was at
-    `path` stays. A link at `path` is followed, so that it stays a link. A file that was there keeps
-    its permissions; a new one has those of the umask. Errors name `path`, not the temporary file.
+    If the block raises, also by an interrupt, the temporary file is removed and `path` is left as
+    it was. A link at `path` stays a link. An existing file keeps its permissions; a new one has
+    those of the umask. Errors name `path` and not the temporary file.
+
+    Parameters
+    ----------
+    path : path
+        The output file.
+
+    Yields
+    ------
+    Path
+        An empty file in the same folder, to be written to.
 
     Examples
     --------
@@ -123,20 +138,20 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     ['note.txt']
     """
     target = Path(path).resolve()
-    # shortened so that the name stays inside the file system's limit
+    # shortened, because file systems limit the length of names
     temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
-    with _told_of(path):
-        # opened by hand: unlike the tempfile module this leaves the permissions to the umask
+    with _errors_name(path):
+        # unlike tempfile, os.open applies the umask
         file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         mode = stat.S_IMODE(os.fstat(file).st_mode)
         os.close(file)
     try:
         yield temporary
-        with _told_of(path):
+        with _errors_name(path):
             if target.exists():
                 shutil.copymode(target, temporary)
             else:
-                # who wrote it may have put a file of its own there
+                # the block may have replaced the temporary file by another
                 temporary.chmod(mode)
             temporary.replace(target)
     except BaseException:
@@ -145,8 +160,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def _told_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Raise errors of the file system as of `path`, the name that a user knows."""
+def _errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise errors of the file system with `path` as their file name."""
     try:
         yield
     except OSError as error:

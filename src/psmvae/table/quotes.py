@@ -1,76 +1,82 @@
-"""Quotes in text files that would swallow the lines below them."""
+"""Quotes in text files that are never closed, or closed in the middle of a cell.
+
+pyarrow's CSV reader accepts such a file without an error: the rows after the quote become part of
+one long cell and are lost. Python's `csv` finds the quote, but only its strict mode reports it, and
+that also rejects files that pyarrow reads as they are meant.
+"""
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-_QUOTE = b'"'
+    from collections.abc import Iterable, Iterator
 
 
-def suspicious(lines: Iterable[bytes]) -> bool:
-    """Tell whether a line has an odd number of quotes: a cell of several lines, or a mistake.
+def has_odd_quotes(lines: Iterable[bytes]) -> bool:
+    """Whether a line has an odd number of quotes: a cell of several lines, or a mistake.
 
     Examples
     --------
-    >>> suspicious([b"a,b", b'1,"x, y"']), suspicious([b"a,b", b'1,"x'])
+    >>> has_odd_quotes([b"a,b", b'1,"x, y"']), has_odd_quotes([b"a,b", b'1,"x'])
     (False, True)
     """
-    return any(line.count(_QUOTE) % 2 for line in lines)
+    return any(line.count(b'"') % 2 for line in lines)
 
 
-def broken_quote(lines: Iterable[bytes], separator: str) -> str | None:
-    """Return what is wrong with the quotes of a file and in which line, if anything is.
+def broken_quote(lines: Iterable[str], separator: str) -> str | None:
+    r"""Return what is wrong with the quotes of a file, and in which line, if anything is.
 
-    A quote counts where it begins a cell; elsewhere it is a letter like others, as in 5". Lines
-    inside a cell are fine if the quote that ends it ends a cell.
+    A quote opens a quoted cell only at the start of the cell, as in ``5"``. A quoted cell may have
+    several lines.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        The lines of the file with their line ends.
+    separator : str
+        The character between cells.
+
+    Returns
+    -------
+    str or None
+        None if every quote is closed at the end of a cell.
 
     Examples
     --------
-    >>> broken_quote([b"a,b", b'1,"x', b"2,y"], ",")
+    >>> broken_quote(["a,b\n", '1,"x\n', "2,y\n"], ",")
     'line 2 opens a quote that is never closed'
-    >>> broken_quote([b"a,b", b'1,"x', b'y"'], ",")
+    >>> broken_quote(["a,b\n", '1,"x\n', 'y"\n'], ",") is None
+    True
     """
-    mark = separator.encode()
-    inside, opened = False, 0
-    for number, line in enumerate(lines, 1):
-        if _QUOTE not in line:
-            continue
-        cells = line.rstrip(b"\r\n").removeprefix(b"\xef\xbb\xbf" if number == 1 else b"")
-        at = 0
-        while at <= len(cells):
-            if not inside:
-                if not cells.startswith(_QUOTE, at):
-                    found = cells.find(mark, at)
-                    if found < 0:
-                        break
-                    at = found + 1
-                    continue
-                inside, opened, at = True, number, at + 1
-            at = _end(cells, at)
-            if at < 0:
-                break
-            inside = False
-            if opened < number and at < len(cells) and not cells.startswith(mark, at):
-                return (
-                    f"line {opened} opens a quote that is not closed before line {number}, inside "
-                    "a cell there"
-                )
-            found = cells.find(mark, at)
-            if found < 0:
-                break
-            at = found + 1
-    return f"line {opened} opens a quote that is never closed" if inside else None
+    record: list[str] = []
+
+    def recorded() -> Iterator[str]:
+        for line in lines:
+            record.append(line)
+            yield line
+
+    n_lines = 0
+    for _ in csv.reader(recorded(), delimiter=separator):
+        first, n_lines = n_lines + 1, n_lines + len(record)
+        error = _strict_error(record, separator)
+        if error == "unexpected end of data":
+            return f"line {first} opens a quote that is never closed"
+        if error and len(record) > 1:
+            return (
+                f"line {first} opens a quote that is not closed before line {n_lines}, inside a "
+                "cell there"
+            )
+        record.clear()
+    return None
 
 
-def _end(cells: bytes, at: int) -> int:
-    """Where a quoted cell has ended, or -1; two quotes are one inside the cell."""
-    while True:
-        found = cells.find(_QUOTE, at)
-        if found < 0:
-            return -1
-        if not cells.startswith(_QUOTE, found + 1):
-            return found + 1
-        at = found + 2
+def _strict_error(record: list[str], separator: str) -> str | None:
+    if len(record) == 1 and record[0].count('"') % 2 == 0:
+        return None
+    try:
+        list(csv.reader(record, delimiter=separator, strict=True))
+    except csv.Error as error:
+        return str(error)
+    return None

@@ -1,4 +1,7 @@
-"""What each column of a table is."""
+"""The kinds of a table's columns.
+
+`psmvae.kinds` is imported inside functions because it loads PyTorch, which takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psmvae.table.cells import MAX_WHOLE
-from psmvae.table.column_checks import almost_numbers, strays
-from psmvae.table.frames import quoted
-from psmvae.table.words import either, option
+from psmvae.table.column_checks import accidental_text, stray_values
+from psmvae.table.errors import KindMismatchError, StrayTextError, TooManyLevelsError
+from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from psmvae.table.cells import Cells
 
 MAX_LEVELS = 1000
+"""Largest number of levels that is modelled."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Schema:
     Parameters
     ----------
     columns : tuple of Column
-        All columns, also those with nothing observed.
+        All columns, including those without an observed cell.
 
     Examples
     --------
@@ -55,16 +59,32 @@ class Schema:
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """The columns with something observed: those of a model."""
+        """The columns with observed cells. Only these are modelled."""
         return tuple(column for column in self.columns if column.n_observed > 0)
 
     def renamed(self, names: Iterable[str]) -> Schema:
-        """Return the same columns under other names."""
+        """Return the same columns under other names.
+
+        Parameters
+        ----------
+        names : iterable of str
+            One name for each column.
+
+        Returns
+        -------
+        Schema
+        """
         pairs = zip(self.columns, names, strict=True)
         return Schema(tuple(replace(column, name=name) for column, name in pairs))
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dict that `json` can write; levels keep their type."""
+        """Return the schema as a dict that `json` can write.
+
+        Returns
+        -------
+        dict
+            Levels keep their types.
+        """
         lists = ("levels", "shares")
         columns = [asdict(column) for column in self.columns]
         return {
@@ -77,10 +97,19 @@ class Schema:
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
         """Return the schema that `to_json` wrote.
 
+        Parameters
+        ----------
+        data : mapping
+            The result of `to_json`.
+
+        Returns
+        -------
+        Schema
+
         Raises
         ------
         ValueError
-            If the data are not a schema's, or name a kind that does not exist.
+            If the data are not those of a schema, or have a kind that does not exist.
         """
         from psmvae.kinds import KINDS, Column
 
@@ -106,13 +135,13 @@ class Schema:
 
 
 def infer_kind(cells: Cells) -> str:
-    """Return the kind of a column nobody declared.
+    """Infer the kind of a column.
 
-    Bools are binary; strings and categories are binary if exactly two levels are observed, ordinal
-    if there are more and the data type says that they are ordered, and else categorical; numbers
-    are binary if they are exactly 0 and 1, integer if all are whole (pandas keeps integers with
-    gaps as floats) and else real. Decimals are real. Positive and count columns have to be
-    declared.
+    Bools are binary. Strings and categories are binary if exactly two levels are observed, ordinal
+    if there are more and the data type is ordered, and categorical otherwise. Numbers are binary
+    if they are exactly 0 and 1, integer if all are whole (pandas stores integers with missing
+    values as floats), and real otherwise. Decimals are real. Positive and count columns are never
+    inferred: they have to be declared.
 
     Parameters
     ----------
@@ -156,7 +185,7 @@ def infer_kind(cells: Cells) -> str:
 
 
 def make_column(cells: Cells, kind: str | None = None) -> Column:
-    """Return the column's entry in the schema, with what its kind learns from the observed values.
+    """Return the column's entry in the schema, with the statistics that its kind needs.
 
     Parameters
     ----------
@@ -164,6 +193,11 @@ def make_column(cells: Cells, kind: str | None = None) -> Column:
         The column.
     kind : str, optional
         A key of `psmvae.kinds.KINDS`; inferred if not given.
+
+    Returns
+    -------
+    Column
+        Without statistics if no cell is observed.
 
     Raises
     ------
@@ -219,18 +253,18 @@ def check_finite(cells: Cells) -> None:
 
 
 def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
-    """Raise if a column holds numbers that its kind does not know."""
+    """Raise if a column holds numbers outside the domain of its kind."""
     from psmvae.kinds import KINDS
 
     outside = KINDS[kind].outside(values)
     n_rows = int(np.count_nonzero(outside))
     if n_rows:
-        message = (
-            f"column {cells.name!r} is declared {kind} but {n_rows} of {cells.n_observed} observed "
-            f"values (such as {values[outside][0]:g}) are not {KINDS[kind].domain}: declare it "
-            "real or integer, or mend these values"
+        reason = (
+            f"{n_rows} of {cells.n_observed} observed values (such as {values[outside][0]:g}) are "
+            f"not {KINDS[kind].domain}"
         )
-        raise ValueError(message)
+        fitting = ("real", "integer")
+        raise KindMismatchError(cells.name, kind, reason, fitting, "correct these values")
 
 
 def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str]:
@@ -239,9 +273,9 @@ def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str
 
     declared = {str(name): kind for name, kind in kinds.items()}
     known = dict.fromkeys(names)
-    strangers = [name for name in declared if name not in known]
-    if strangers:
-        message = f"kinds names unknown columns {quoted(strangers)}; the table has {quoted(known)}"
+    unknown = [name for name in declared if name not in known]
+    if unknown:
+        message = f"kinds names unknown columns {quoted(unknown)}; the table has {quoted(known)}"
         raise ValueError(message)
     for name, kind in declared.items():
         if kind not in list(KINDS):
@@ -257,34 +291,19 @@ def _is_whole(values: Any) -> bool:
 
 def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:
     if kind == "binary" and n_levels > 2:
-        message = f"column {cells.name!r} is declared binary but has {n_levels} levels, not two"
-        raise ValueError(message)
+        reason = f"has {n_levels} levels, not two"
+        raise KindMismatchError(cells.name, kind, reason, ("categorical",), "merge its levels")
     if n_levels > MAX_LEVELS:
-        found = almost_numbers(cells)
-        aside = either("drop it", f"set it aside by {option('--ignore', [cells.name])}")
-        remedy = f"{aside} (an identifier?) or group its levels"
-        message = (
-            f"column {cells.name!r} ({kind}) has {n_levels} levels in {cells.n_observed} observed "
-            f"rows, at most {MAX_LEVELS} are modelled: {remedy if found is None else found.told()}"
-        )
-        raise ValueError(message)
+        counts = (n_levels, cells.n_observed, MAX_LEVELS)
+        raise TooManyLevelsError(cells.name, kind, *counts, accidental_text(cells))
 
 
 def _check_numbers(cells: Cells, kind: str) -> None:
     if cells.family == "string":
-        found = strays(cells)
-        remedy = "declare it categorical or turn it into numbers"
-        message = (
-            f"column {cells.name!r} is declared {kind} but holds strings ({cells.dtype}): "
-            f"{remedy if found is None else found.told()}"
-        )
-        raise ValueError(message)
+        raise StrayTextError(cells.name, kind, cells.dtype, stray_values(cells))
     values = cells.observed()
     if kind == "integer" and values.dtype.kind == "f":
         broken = int(np.count_nonzero(values != np.rint(values)))
         if broken:
-            message = (
-                f"column {cells.name!r} is declared integer but {broken} of {values.size} observed "
-                "values are not whole numbers: declare it real or round it"
-            )
-            raise ValueError(message)
+            reason = f"{broken} of {values.size} observed values are not whole numbers"
+            raise KindMismatchError(cells.name, kind, reason, ("real",), "round it")

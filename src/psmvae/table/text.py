@@ -1,4 +1,9 @@
-"""CSV and TSV files: typed tables, and the text as it stands in the file."""
+"""CSV and TSV files as typed tables and as the text of each cell.
+
+pyarrow parses the files. They are written by Python's `csv`, because `pyarrow.csv.write_csv` puts
+every string in quotes, also column names, and writes the float 1.0 as 1, so that a column of whole
+floats comes back as one of integers.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +14,21 @@ import zlib
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from psmvae.table.errors import TableError
-from psmvae.table.frames import quoted
-from psmvae.table.quotes import broken_quote, suspicious
+from psmvae.table.quotes import broken_quote, has_odd_quotes
+from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-# What is surely no value. Of ".", "?" and "-" that cannot be said: see `psmvae.table.column_checks`.
+# Texts that always mean a missing cell. ".", "?" and "-" may: see `psmvae.table.column_checks`.
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = 1 << 16
 _BATCH = 1 << 16
-# 007 is a name and not the number seven
+# 007 is a label and not the number seven
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
-# What to do about a file with another separator than its name promises.
+# What to do about a file with another separator than its extension stands for.
 _REMEDY = {
     "\t": "name it .tsv",
     ",": "name it .csv",
@@ -34,7 +39,7 @@ _REMEDY = {
 
 
 def parse_text(path: Path, separator: str, na: Sequence[str], as_is: Sequence[str] = ()) -> Any:
-    """Return the table of strings in a file, null where missing; in `as_is` nothing is."""
+    """Return a file's cells as strings, null where missing; `as_is` columns have no nulls."""
     import pyarrow as pa
 
     names = _header(path, separator)
@@ -48,7 +53,7 @@ def parse_text(path: Path, separator: str, na: Sequence[str], as_is: Sequence[st
 
 
 def parse_typed(path: Path, separator: str, na: Sequence[str]) -> Any:
-    """Return the table in a file, types inferred; integers with leading zeros stay strings."""
+    """Return the table in a file with inferred types; integers with leading zeros are strings."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -70,7 +75,7 @@ def parse_typed(path: Path, separator: str, na: Sequence[str]) -> Any:
 def write_text(table: Any, path: Path, separator: str, *, compress: bool) -> None:
     """Write an Arrow table as CSV, quoting only what needs it."""
     with path.open("wb") as file:
-        # no name and time inside: the same table gives the same bytes
+        # without name and time in the header, the same table gives the same bytes
         stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
         with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
             writer = csv.writer(lines, delimiter=separator, lineterminator="\n")
@@ -81,9 +86,9 @@ def write_text(table: Any, path: Path, separator: str, *, compress: bool) -> Non
 
 
 def format_cells(column: Any, digits: int | None = None) -> list[str | None]:
-    """Cells of an Arrow array as text, None where missing.
+    """Return the cells of an Arrow array as text, None where missing.
 
-    Numbers are as short as tells them apart, or have `digits` significant digits.
+    Numbers have the fewest digits that identify them, or `digits` significant ones.
     """
     import pyarrow as pa
 
@@ -91,7 +96,7 @@ def format_cells(column: Any, digits: int | None = None) -> list[str | None]:
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pa.types.is_floating(kind):
-        # str of NumPy's own float32 is the shortest for a float32
+        # str of a NumPy float32 has the fewest digits for a float32
         numbers = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else None
         numbers = column.to_numpy() if numbers is None else numbers
         return [None if number != number else _format(number, digits) for number in numbers]
@@ -104,7 +109,7 @@ def format_cells(column: Any, digits: int | None = None) -> list[str | None]:
 
 
 def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
-    """Return a filled table as text: that of the file where it has some, and else the filled value.
+    """Return a filled table as text: the file's text in observed cells, filled values in others.
 
     Parameters
     ----------
@@ -147,8 +152,8 @@ def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
         if original.null_count == 0:
             columns.append(original)
             continue
-        gaps = original.is_null()
-        fresh = iter(format_cells(column.filter(gaps), digits))
+        missing = original.is_null()
+        fresh = iter(format_cells(column.filter(missing), digits))
         if pa.types.is_boolean(column.type):
             spelling = _bool_spelling(column.to_pylist(), original.to_pylist())
             fresh = iter([spelling.get(value, value) for value in fresh])
@@ -178,7 +183,7 @@ def _format(number: Any, digits: int | None) -> str:
 
 
 def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[str | None, str]:
-    """How this file spells true and false, by how Arrow does."""
+    """Return how this file spells Arrow's "true" and "false"."""
     seen = {value: cell for value, cell in zip(values, cells, strict=True) if cell is not None}
     spelling: dict[str | None, str] = {}
     for value, word in ((True, "true"), (False, "false")):
@@ -195,7 +200,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _header(path: Path, separator: str) -> list[str]:
-    """Return the column names, after a look at whether the file is text at all."""
+    """Return the column names, after checking that the file is text."""
     try:
         with _open(path) as file:
             head = file.read(_HEAD)
@@ -227,15 +232,15 @@ def _header(path: Path, separator: str) -> list[str]:
 
 
 def _check_quotes(path: Path, separator: str) -> None:
-    """Raise for a quote that is not closed: what follows it would be one long cell."""
+    """Raise for a quote that is not closed: the rows after it would be one long cell."""
     with _open(path) as file:
-        # a walk through all cells takes long, and most files have no such line
-        if not suspicious(file):
+        # parsing all cells is slow, and most files have no such line
+        if not has_odd_quotes(file):
             return
-    with _open(path) as file:
-        wrong = broken_quote(file, separator)
+    with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+        wrong = broken_quote(lines, separator)
     if wrong is not None:
-        message = f"{path}: {wrong}; close the quote or take it out"
+        message = f"{path}: {wrong}; close the quote or remove it"
         raise TableError(message)
 
 
@@ -247,7 +252,7 @@ def _parse(
     types: dict[str, Any],
     columns: Iterable[str] = (),
 ) -> Any:
-    """Read a file by Arrow; with None for `na`, no cell of text is missing."""
+    """Read a file with pyarrow; if `na` is None, no cell of text is missing."""
     import pyarrow as pa
     import pyarrow.csv as pa_csv
 
@@ -257,7 +262,7 @@ def _parse(
         column_types=types,
         include_columns=list(columns),
     )
-    # in a file of one column an empty line is a missing cell
+    # in a file with one column an empty line is a missing cell
     parse = pa_csv.ParseOptions(
         delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
     )
@@ -281,14 +286,16 @@ def _records(reader: Any) -> Iterator[list[str]]:
 
 
 def _problem(path: Path, separator: str, n_columns: int, error: Exception) -> TableError:
-    """Return what is wrong with a file that Arrow will not read, and in which line."""
+    """Return what is wrong with a file that pyarrow cannot read, and in which line."""
     try:
         with _open(path) as file:
             for number, line in enumerate(file, 1):
                 try:
                     line.decode("utf-8")
                 except UnicodeDecodeError as bad:
-                    message = f"{path}: line {number} is not UTF-8 text ({bad.reason}); save it so"
+                    message = (
+                        f"{path}: line {number} is not UTF-8 text ({bad.reason}); save it as UTF-8"
+                    )
                     return TableError(message)
         with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
             reader = csv.reader(lines, delimiter=separator, strict=True)

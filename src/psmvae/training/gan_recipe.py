@@ -1,4 +1,4 @@
-"""How GAIN is trained."""
+"""The training recipe of GAIN."""
 
 from __future__ import annotations
 
@@ -9,35 +9,41 @@ from torch import Tensor, nn
 from psmvae.models.batch import Batch
 from psmvae.models.gain import GAIN
 from psmvae.nn.noise import Noise
-from psmvae.training.recipe import First
-from psmvae.training.validation import Table
+from psmvae.training.data import TrainingData
+from psmvae.training.recipe import Pretraining
 
 
 @dataclass(frozen=True)
 class AdversarialRecipe:
-    """Trains generator and discriminator together, from random weights."""
+    """Train generator and discriminator together, from random weights.
+
+    Parameters
+    ----------
+    model : GAIN
+        The model to train.
+    """
 
     model: GAIN
 
-    def start(self, table: Table, m: Tensor, noise: Noise) -> None:
-        """First weights are random."""
+    def initialise(self, data: TrainingData, noise: Noise) -> None:
+        """Keep the random initial weights."""
 
-    def warm_parameters(self) -> list[nn.Parameter]:
-        """Nothing is trained alone."""
-        return []
-
-    def first(self) -> First | None:
-        """Nor first."""
+    def pretraining(self) -> Pretraining | None:
+        """Return None: there is no pre-training."""
         return None
 
+    def warm_up_parameters(self) -> list[nn.Parameter]:
+        """Return no parameters: there is no warm-up."""
+        return []
+
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
-        """Both losses."""
+        """Return the sum of both losses for each row, ``(member, row)``."""
         return self.model.loss(batch, noise)
 
-    def rehearse(self, table: Table) -> float:
-        """There is nothing to finish."""
-        del table
+    def calibration_sample(self, data: TrainingData) -> float:
+        """Return 0: there is no calibration."""
+        del data
         return 0.0
 
-    def finish(self, table: Table, noise: Noise, share: float) -> None:
-        """Held-out cells teach nothing more."""
+    def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
+        """Do nothing: GAIN has no parameter that is estimated from validation cells."""

@@ -1,12 +1,10 @@
-"""The training loop: members side by side, stopped by the error on held-out observed cells."""
+"""The training loop of the deep models."""
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -17,25 +15,23 @@ from psmvae.models.config import Config
 from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
 from psmvae.training.adam import Adam
+from psmvae.training.data import TrainingData
+from psmvae.training.early_stopping import EarlyStopping
+from psmvae.training.interrupt import deferred_keyboard_interrupt
 from psmvae.training.pretrain import pretrain
 from psmvae.training.progress import Progress
 from psmvae.training.recipe import Recipe
 from psmvae.training.step import Stepper
-from psmvae.training.validation import Table, picked, validation_error
+from psmvae.training.time_budget import TimeBudget
+from psmvae.training.validation import validation_error
 from psmvae.training.weights import Weights
 
-# An error counts as better when it falls by this share.
-MIN_GAIN = 1e-4
-# Steps of what is trained alone at first, such as a mask that depends on x: the objective is level
-# by then.
-WARM_STEPS, WARM_RATE = 300, 3e-2
-# Tables with more rows are shuffled first.
+# Steps and learning rate of the warm-up of a mask model. The objective has converged by then.
+WARM_UP_STEPS, WARM_UP_LEARNING_RATE = 300, 3e-2
+# Tables with more rows are shuffled before training.
 SHUFFLED_ABOVE = 1000
-# What is learned after the steps may take this share of the time a user gave.
-LAST_SHARE = 0.25
-# Norm that a member's gradient is cut to.
-MAX_NORM = 100.0
-
+# Largest fraction of `max_time` that is reserved for calibration.
+MAX_CALIBRATION_FRACTION = 0.25
 
 Loss = Callable[[Batch, Noise], Tensor]
 # (loss, parameters, number of steps) -> loss: a hook for callers that compile the loss
@@ -44,35 +40,21 @@ LossWrapper = Callable[[Loss, list[nn.Parameter], int], Loss]
 
 @dataclass
 class TrainingResult:
-    """What happened: the progress of every epoch, and whether it was cut short.
+    """The course of a training.
 
-    ``best`` is the held-out error of each member's weights that were kept, where it was measured.
+    Parameters
+    ----------
+    history : list of Progress
+        One entry for each epoch, and up to ten for pre-training.
+    interrupted : bool
+        Whether Ctrl-C stopped the training.
+    best : list of float
+        Lowest validation error of each member. Empty without validation cells.
     """
 
     history: list[Progress] = field(default_factory=list)
     interrupted: bool = False
     best: list[float] = field(default_factory=list)
-
-
-@contextmanager
-def deferred_keyboard_interrupt() -> Iterator[threading.Event]:
-    """Note Ctrl-C instead of raising it anywhere in a step, so that no weight is half written.
-
-    Only where Python's own handler is in place: a program's handler, or a thread that gets no
-    signals, is left alone.
-    """
-    pressed = threading.Event()
-    ours = (
-        threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    )
-    if ours:
-        signal.signal(signal.SIGINT, lambda *_: pressed.set())
-    try:
-        yield pressed
-    finally:
-        if ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def train(
@@ -85,178 +67,291 @@ def train(
     began: float | None = None,
     wrap_loss: LossWrapper | None = None,
 ) -> TrainingResult:
-    """Train all members of a recipe's model on the table ``x, m`` ``(row, column)``.
+    """Train all members of a model side by side.
 
-    Members may have a table each, ``(member, row, column)``: then each also stops by itself, as if
-    trained alone. Ctrl-C, and the end of the time a user gave (counted from ``began``), stop after
-    the step at hand and keep the best weights so far.
+    The phases are: initial weights from the table, pre-training, warm-up of a mask model, epochs
+    with early stopping, calibration on the validation cells. Ctrl-C and the end of ``max_time``
+    stop after the current step and keep the best weights so far.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The model and how it is trained.
+    x, m : Tensor
+        Model values and mask: ``(row, column)``, or ``(member, row, column)`` if each member has a
+        table of its own. Each member then stops by itself, as if it were trained alone.
+    config : Config
+        Settings of the training.
+    noise : Noise
+        The only source of random numbers.
+    callback : callable, optional
+        Called with a `Progress` after every epoch.
+    began : float, optional
+        `time.perf_counter` at the start of the fit, from which ``max_time`` counts.
+    wrap_loss : callable, optional
+        ``(loss, parameters, n_steps) -> loss``, a replacement of the loss in the epochs.
+
+    Returns
+    -------
+    TrainingResult
+        Progress of all epochs.
     """
-    began = time.perf_counter() if began is None else began
-    n_members = config.n_members
-    # seconds that are kept for what comes after the steps, and how much of that fits in
-    reserve, share = 0.0, 1.0
+    budget = TimeBudget(config.max_time, x.device, began)
+    data = _prepare(x, m, config, noise)
+    recipe.initialise(data, noise)
+    calibration_fraction = 1.0
+    if data.has_validation_cells and config.max_time is not None:
+        calibration_fraction = _reserve_calibration(recipe, data, budget, config.max_time)
+    with deferred_keyboard_interrupt() as interrupt:
+        trainer = Trainer(
+            recipe,
+            data,
+            config,
+            noise,
+            budget,
+            interrupt,
+            callback,
+            separate=x.ndim == 3,
+        )
+        trainer.run(wrap_loss)
+        if data.has_validation_cells:
+            recipe.calibrate(data, noise, calibration_fraction)
+    return trainer.result
 
-    def late() -> bool:
-        if config.max_time is None:
-            return False
-        return now() - began + reserve > config.max_time
 
-    def now() -> float:
-        if x.device.type == "cuda":
-            torch.cuda.synchronize(x.device)
-        return time.perf_counter()
-
-    stream = torch.cuda.Stream(x.device) if x.device.type == "cuda" else None
-    n_rows, separate = x.shape[-2], x.ndim == 3
+def _prepare(x: Tensor, m: Tensor, config: Config, noise: Noise) -> TrainingData:
+    """Shuffle the rows of a large table and choose validation cells and bootstrap rows."""
+    n_rows = x.shape[-2]
     if n_rows > SHUFFLED_ABOVE:
-        # what looks at the first rows only must not depend on how the table is sorted
+        # some estimates use the first rows only, and must not depend on how the table is sorted
         order = noise.shuffles(1, n_rows)[0]
         x, m = x.index_select(-2, order), m.index_select(-2, order)
-    table = Table(
+    return TrainingData(
         x,
         m,
-        n_members,
+        config.n_members,
         config.validation_fraction,
         noise,
         bootstrap=config.bootstrap,
         validation_rows=config.validation_rows,
     )
-    if table.picks is not None:
-        m = picked(m, table.picks)
-    measures = table.measures
-    recipe.start(table, m, noise)
-    size = min(config.batch_size, n_rows)
-    n_batches = max(1, n_rows // size)
-    best = torch.full((n_members,), torch.inf, device=x.device)
-    result, stale = TrainingResult(), torch.zeros_like(best)
 
-    def measure() -> Tensor:
-        weights.swap()
-        error = validation_error(recipe.model, table)
-        weights.swap()
-        return error
 
-    def stepper(learning_rate: float, columns: Tensor | None, n_steps: int = 0) -> Stepper:
-        adam = Adam(weights.now, learning_rate)
-        loss_of: Loss = recipe.loss
-        if wrap_loss is not None and columns is None:
-            loss_of = wrap_loss(recipe.loss, weights.parameters, n_steps)
+def _reserve_calibration(
+    recipe: Recipe, data: TrainingData, budget: TimeBudget, max_time: float
+) -> float:
+    """Reserve time for calibration and return the fraction of its work that fits into it."""
+    # the first calls include set-up costs, so the second ones are timed
+    validation_error(recipe.model, data)
+    recipe.calibration_sample(data)
+    start = budget.now()
+    validation_error(recipe.model, data)
+    validated = budget.now()
+    multiple = recipe.calibration_sample(data)
+    end = budget.now()
+    needed = multiple * (end - validated)
+    available = min(MAX_CALIBRATION_FRACTION * max_time, max_time - (end - budget.began))
+    fraction = min(1.0, max(available, 0.0) / max(needed, 1e-9))
+    budget.reserve = fraction * needed + validated - start
+    return fraction
+
+
+class Trainer:
+    """The phases of a training that move weights: pre-training, warm-up and epochs.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        The model and how it is trained.
+    data : TrainingData
+        The training table.
+    config : Config
+        Settings of the training.
+    noise : Noise
+        The only source of random numbers.
+    budget : TimeBudget
+        The time limit.
+    interrupt : threading.Event
+        Is set to stop after the current step.
+    callback : callable or None
+        Called with a `Progress` after every epoch.
+    separate : bool
+        Whether each member has a table of its own.
+
+    Attributes
+    ----------
+    result : TrainingResult
+        The course of the training so far.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: TrainingData,
+        config: Config,
+        noise: Noise,
+        budget: TimeBudget,
+        interrupt: threading.Event,
+        callback: Callable[[Progress], None] | None,
+        *,
+        separate: bool,
+    ) -> None:
+        self.recipe, self.data, self.config, self.noise = recipe, data, config, noise
+        self.budget, self.interrupt, self.callback = budget, interrupt, callback
+        device = data.x.device
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.has_validation_cells = data.has_validation_cells
+        self.stopping = EarlyStopping(data.n_members, config.patience, device, separate=separate)
+        self.batch_size = min(config.batch_size, data.n_rows)
+        self.n_batches = max(1, data.n_rows // self.batch_size)
+        # epochs of members whose validation error is determined by pre-training
+        self.post_pretrain_epochs = min(
+            config.max_epochs, max(1, config.post_pretrain_steps // self.n_batches)
+        )
+        self.pretrain_epochs = 0
+        self.result = TrainingResult()
+
+    def run(self, wrap_loss: LossWrapper | None = None) -> None:
+        """Run all phases and give the model its final weights.
+
+        Parameters
+        ----------
+        wrap_loss : callable, optional
+            ``(loss, parameters, n_steps) -> loss``, a replacement of the loss in the epochs.
+        """
+        self._pretrain()
+        weights = Weights(self.recipe.model.parameters(), self.config.weight_average)
+        self._warm_up(weights)
+        self._run_epochs(weights, wrap_loss)
+        weights.restore(best=self.has_validation_cells)
+        weights.release()
+        if self.has_validation_cells:
+            self.result.best = self.stopping.best_error.tolist()
+
+    def _pretrain(self) -> None:
+        """Pre-train what the recipe asks for, until its steps or its share of the time are used."""
+        config = self.config
+        phase = self.recipe.pretraining() if config.pretrain_steps > 0 else None
+        if phase is None:
+            return
+        started, batches = self.budget.now(), config.pretrain_batches(self.data.n_rows)
+        n_epochs = -(-config.pretrain_steps // batches) + self.post_pretrain_epochs
+
+        def fraction_done(n_steps: int) -> float:
+            self.pretrain_epochs = -(-n_steps // batches)
+            if self.interrupt.is_set():
+                return 1.0
+            of_time = self.budget.fraction_used(started, config.pretrain_time_fraction)
+            return max(n_steps / config.pretrain_steps, of_time)
+
+        def report(error: Tensor) -> None:
+            self.stopping.best_error = error
+            # the time of the following epochs is not known yet
+            self._report(self.pretrain_epochs, n_epochs, error, None)
+
+        self.stopping.pretrained = pretrain(
+            phase,
+            self.recipe.model,
+            self.data,
+            self.noise,
+            config.pretrain_batch_size,
+            fraction_done,
+            self.stream,
+            report if self.has_validation_cells else None,
+        )
+
+    def _warm_up(self, weights: Weights) -> None:
+        """Train the warm-up parameters alone."""
+        parameters = self.recipe.warm_up_parameters()
+        if not parameters:
+            return
+        with weights.only(parameters) as positions:
+            step = self._stepper(weights, self.recipe.loss, WARM_UP_LEARNING_RATE, positions)
+            for _ in range(WARM_UP_STEPS):
+                step(
+                    self.noise.shuffles(self.data.n_members, self.data.n_rows)[:, : self.batch_size]
+                )
+                if self._must_stop():
+                    break
+
+    def _run_epochs(self, weights: Weights, wrap_loss: LossWrapper | None) -> None:
+        """Train all weights, keeping those with the lowest validation error."""
+        weights.keep_best(torch.ones_like(self.stopping.pretrained))
+        if self.has_validation_cells:
+            self.stopping.best_error = self._validation_error(weights)
+        n_epochs = self.config.max_epochs
+        if self.has_validation_cells and bool(self.stopping.pretrained.all()):
+            n_epochs = self.post_pretrain_epochs
+        loss: Loss = self.recipe.loss
+        if wrap_loss is not None:
+            loss = wrap_loss(loss, weights.parameters, n_epochs * self.n_batches)
+        step = self._stepper(weights, loss, self.config.learning_rate)
+        started = time.perf_counter()
+        for epoch in range(1, n_epochs + 1):
+            self._run_steps(step)
+            error = None
+            if self.has_validation_cells:
+                error = self._validation_error(weights)
+                keep_pretrained = epoch <= self.post_pretrain_epochs
+                weights.keep_best(self.stopping.update(error, keep_pretrained=keep_pretrained))
+            left = (time.perf_counter() - started) / epoch * (n_epochs - epoch)
+            before = self.pretrain_epochs
+            self._report(before + epoch, before + n_epochs, error, left)
+            if self.interrupt.is_set():
+                self.result.interrupted = True
+                break
+            if self.budget.exceeded or (self.has_validation_cells and self.stopping.stopped):
+                break
+
+    def _run_steps(self, step: Stepper) -> None:
+        """Run the steps of one epoch."""
+        shuffled = self.noise.shuffles(self.data.n_members, self.data.n_rows)
+        for k in range(self.n_batches):
+            step(shuffled[:, k * self.batch_size : (k + 1) * self.batch_size])
+            if self._must_stop():
+                break
+
+    def _stepper(
+        self,
+        weights: Weights,
+        loss: Loss,
+        learning_rate: float,
+        positions: Tensor | None = None,
+    ) -> Stepper:
+        """Make a training step; with ``positions`` it moves these weights only."""
+        adam = Adam(weights.flat, learning_rate)
+        data, noise, rate = self.data, self.noise, self.config.input_mask_rate
 
         def step(rows: Tensor) -> None:
-            with allow_tf32(x.device):
-                loss = loss_of(table.batch(rows, config.input_mask_rate, noise), noise)
-                loss.mean(1).sum().backward()
-            weights.take_gradients(MAX_NORM, columns)
+            with allow_tf32(data.x.device):
+                # members are independent, so their losses add up
+                loss(data.batch(rows, rate, noise), noise).mean(1).sum().backward()
+            weights.collect_gradients(positions)
             adam.step()
-            weights.update_mean()
+            weights.update_average()
 
-        return Stepper(step, noise, stream)
+        return Stepper(step, noise, self.stream)
 
-    if measures and config.max_time is not None:
-        # first calls set things up: the second ones tell
-        validation_error(recipe.model, table)
-        recipe.rehearse(table)
-        times = [now()]
-        validation_error(recipe.model, table)
-        times.append(now())
-        parts = recipe.rehearse(table)
-        times.append(now())
-        last = parts * (times[2] - times[1])
-        most = min(LAST_SHARE * config.max_time, config.max_time - (times[2] - began))
-        share = min(1.0, max(most, 0.0) / max(last, 1e-9))
-        reserve = share * last + times[1] - times[0]
+    def _must_stop(self) -> bool:
+        """Whether the current step is the last one."""
+        return self.interrupt.is_set() or self.budget.exceeded
 
-    decided = torch.zeros_like(best, dtype=torch.bool)
-    first = recipe.first() if config.pretrain_steps > 0 else None
-    # passes through the table before the first epoch, and the epochs of members whose error is
-    # decided by then
-    passes, settled = 0, min(config.max_epochs, max(1, config.post_pretrain_steps // n_batches))
+    def _validation_error(self, weights: Weights) -> Tensor:
+        """Measure the validation error of the average weights."""
+        with weights.averaged():
+            return validation_error(self.recipe.model, self.data)
 
-    def tell(epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
-        seconds = time.perf_counter() - began
-        found = None if error is None else float(error.mean())
-        reached = float(best.mean()) if measures else None
-        if left is not None and config.max_time is not None:
-            left = min(left, max(0.0, config.max_time - seconds))
-        progress = Progress(epoch, n_epochs, found, reached, seconds, left)
-        result.history.append(progress)
-        if callback is not None:
-            callback(progress)
-
-    with deferred_keyboard_interrupt() as pressed:
-        if first is not None:
-            started, steps_a_pass = now(), config.pretrain_batches(n_rows)
-
-            def way(n_steps: int) -> float:
-                """The part that is done of what is trained first."""
-                nonlocal passes
-                passes = -(-n_steps // steps_a_pass)
-                part = n_steps / config.pretrain_steps
-                if config.max_time is not None:
-                    most = config.pretrain_time_fraction * (config.max_time - reserve)
-                    part = max(part, (now() - started) / max(most - (started - began), 1e-9))
-                return 1.0 if pressed.is_set() else part
-
-            def told(error: Tensor) -> None:
-                nonlocal best
-                best = error
-                # how long the rest takes is not known yet
-                tell(passes, -(-config.pretrain_steps // steps_a_pass) + settled, error, None)
-
-            shown = told if measures else None
-            decided = pretrain(
-                first,
-                recipe.model,
-                table,
-                noise,
-                config.pretrain_batch_size,
-                MAX_NORM,
-                way,
-                stream,
-                shown,
-            )
-        weights = Weights(recipe.model.parameters(), config.weight_average)
-        warm_parameters = recipe.warm_parameters()
-        if warm_parameters:
-            with weights.only(warm_parameters) as columns:
-                step = stepper(WARM_RATE, columns)
-                for _ in range(WARM_STEPS):
-                    step(noise.shuffles(n_members, n_rows)[:, :size])
-                    if pressed.is_set() or late():
-                        break
-        weights.keep(torch.ones_like(best, dtype=torch.bool))
-        if measures:
-            best = measure()
-        # without held-out cells all epochs were asked for
-        n_epochs = settled if measures and bool(decided.all()) else config.max_epochs
-        step = stepper(config.learning_rate, None, n_epochs * n_batches)
-        begun = time.perf_counter()
-        for epoch in range(1, n_epochs + 1):
-            shuffled = noise.shuffles(n_members, n_rows)
-            for k in range(n_batches):
-                step(shuffled[:, k * size : (k + 1) * size])
-                if pressed.is_set() or late():
-                    break
-            found = None
-            if measures:
-                found = measure()
-                # where what was trained first decides the error, it cannot judge the rest
-                better = torch.where(decided, epoch <= settled, found < best * (1 - MIN_GAIN))
-                if separate:
-                    better = better & (stale < config.patience)
-                weights.keep(better)
-                best = torch.where(better, found, best)
-                stale = torch.where(better, 0.0, stale + 1)
-            left = (time.perf_counter() - begun) / epoch * (n_epochs - epoch)
-            tell(passes + epoch, passes + n_epochs, found, left)
-            if pressed.is_set():
-                result.interrupted = True
-                break
-            if late() or (measures and bool((stale >= config.patience).all())):
-                break
-        weights.restore(best=measures)
-        weights.release()
-        if measures:
-            result.best = best.tolist()
-            recipe.finish(table, noise, share)
-    return result
+    def _report(self, epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
+        """Add to the history and call the callback."""
+        best = float(self.stopping.best_error.mean()) if self.has_validation_cells else None
+        progress = Progress(
+            epoch,
+            n_epochs,
+            None if error is None else float(error.mean()),
+            best,
+            self.budget.elapsed,
+            self.budget.limited(left),
+        )
+        self.result.history.append(progress)
+        if self.callback is not None:
+            self.callback(progress)

@@ -1,8 +1,8 @@
-"""What the training loop asks of a model: where it starts, its loss, its cheap prediction."""
+"""The protocols between the training loop and a family of models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,69 +11,102 @@ from torch import Tensor, nn
 from psmvae.models.batch import Batch
 from psmvae.nn.columns import Columns
 from psmvae.nn.noise import Noise
-from psmvae.training.validation import Table
+from psmvae.training.data import TrainingData
 
 
 class Trainable(Protocol):
-    """A model of several members; an ``nn.Module``."""
+    """A model of several members; an ``nn.Module``.
+
+    Attributes
+    ----------
+    inputs : Columns
+        The columns, which measure the error of predictions.
+    """
 
     inputs: Columns
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """What is trained."""
+        """Iterate over the parameters; their first axis is the member."""
         ...
 
     def predict(self, batch: Batch) -> Tensor:
-        """E[statistics(x)] of every cell from what is visible, ``(member, row, statistic)``."""
+        """E[statistics(x)] of every cell given the visible ones, ``(member, row, statistic)``."""
         ...
 
 
 @dataclass(frozen=True)
-class First:
-    """Parameters that are trained alone, and the loss of each row for them, ``(member, row)``.
+class Pretraining:
+    """A first phase of training: some parameters, on a loss of their own.
 
-    ``judge`` is asked when they are trained, for each member: whether they decide its held-out
-    error from then on. ``gradient``, where it is known without autograd, is written into tensors
-    shaped as the parameters.
+    Parameters
+    ----------
+    parameters : list of Parameter
+        Trained in this phase and frozen afterwards.
+    loss : callable
+        ``(batch, noise) -> (member, row)``, the loss of each row.
+    accept : callable
+        ``(data) -> (member,)``, called once at the end of the phase: whether the pre-trained
+        parameters are used by a member, and so determine its validation error from then on.
     """
 
     parameters: list[nn.Parameter]
     loss: Callable[[Batch, Noise], Tensor]
-    judge: Callable[[Table], Tensor]
-    gradient: Callable[[Batch, Sequence[Tensor]], None] | None = None
+    accept: Callable[[TrainingData], Tensor]
 
 
 class Recipe(Protocol):
-    """How one family of models is trained."""
+    """How one family of models is trained.
+
+    The training loop calls the methods in this order: `initialise`, `calibration_sample`,
+    `pretraining`, `warm_up_parameters`, `loss` in every step, `calibrate`.
+    """
 
     @property
     def model(self) -> Trainable:
-        """What is trained."""
+        """The model that is trained."""
         ...
 
-    def start(self, table: Table, m: Tensor, noise: Noise) -> None:
-        """Set first weights from the table, where that pays."""
+    def initialise(self, data: TrainingData, noise: Noise) -> None:
+        """Set initial weights from the training table, where they are not random."""
         ...
 
-    def warm_parameters(self) -> list[nn.Parameter]:
-        """What is trained alone at first; nothing in most models."""
+    def pretraining(self) -> Pretraining | None:
+        """Return the pre-training phase, or None if the model has none."""
         ...
 
-    def first(self) -> First | None:
-        """What is trained first, on a loss of its own; nothing in most models."""
+    def warm_up_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters that are trained alone before the epochs; none in most models."""
         ...
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
-        """The loss of each row, ``(member, row)``."""
+        """Return the loss of each row, ``(member, row)``."""
         ...
 
-    def rehearse(self, table: Table) -> float:
-        """Do a part of what `finish` does, and return how many such parts it comes to."""
+    def calibration_sample(self, data: TrainingData) -> float:
+        """Run a small part of the work of `calibrate`, to be timed, without changing the model.
+
+        Parameters
+        ----------
+        data : TrainingData
+            The table that `calibrate` gets.
+
+        Returns
+        -------
+        float
+            Time of `calibrate` as a multiple of the time of this call. 0 if it does nothing.
+        """
         ...
 
-    def finish(self, table: Table, noise: Noise, share: float) -> None:
-        """Learn from the held-out cells what only they can teach, when the weights are final.
+    def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
+        """Set what is estimated from validation cells, once the weights are final.
 
-        ``share`` below 1 asks for so much of the work only, where time is short.
+        Parameters
+        ----------
+        data : TrainingData
+            Every member has validation cells.
+        noise : Noise
+            Random numbers of the draws.
+        fraction : float
+            Fraction of the usual work to do, below 1 if time is short.
         """
         ...

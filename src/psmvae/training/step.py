@@ -1,4 +1,4 @@
-"""One step of training, on a GPU captured once and replayed."""
+"""Repeated training steps, captured as a CUDA graph on a GPU."""
 
 from __future__ import annotations
 
@@ -9,24 +9,30 @@ from torch import Tensor
 
 from psmvae.nn.noise import Noise
 
-# Steps done one operation at a time before a step is captured: they set up what a capture may not.
+# Steps without a graph before one is captured. They allocate workspaces and handles, which is not
+# allowed during capture.
 EAGER_STEPS = 3
 
 
 class Stepper:
-    """Calls ``step(rows)``; on a GPU as one graph, so that launching operations takes no time.
+    """Call a training step repeatedly; on a GPU, capture it once as a CUDA graph and replay it.
 
-    A step that cannot be captured (a user's mask model may look at its numbers) is simply called.
+    A step of these small networks consists of several hundred short kernels. Launching them one by
+    one takes several times as long as the kernels themselves; replaying a graph takes one launch
+    (figures: docs/performance.md).
+
+    A step that cannot be captured is called without a graph. A user's mask model may for example
+    read a value on the host.
 
     Parameters
     ----------
     step : callable
-        Does one step for rows ``(member, row)``, always of the same shape.
+        Performs one step for rows ``(member, row)``, always of the same shape.
     noise : Noise
-        The one source of random numbers of the step.
+        The only source of random numbers of the step.
     stream : torch.cuda.Stream, optional
-        Where the steps of a training are done on a GPU, all on the same: what PyTorch keeps of one
-        step for the next belongs to its stream.
+        Runs all steps of a training on a GPU. Gradient accumulators belong to the stream they were
+        created on, so steps on different streams would have to wait for each other.
     """
 
     def __init__(
@@ -36,24 +42,30 @@ class Stepper:
         stream: torch.cuda.Stream | None = None,
     ) -> None:
         self.step, self.noise, self.stream = step, noise, stream
-        self.calls = 0
+        self.n_eager_steps = 0
         self.graph: torch.cuda.CUDAGraph | None = None
         self.rows: Tensor | None = None
         self.captures = noise.device.type == "cuda"
 
     def __call__(self, rows: Tensor) -> None:
-        """Do a step."""
-        if self.graph is None and self.captures and self.calls >= EAGER_STEPS:
+        """Perform a step.
+
+        Parameters
+        ----------
+        rows : Tensor
+            Row numbers, ``(member, row)``.
+        """
+        if self.graph is None and self.captures and self.n_eager_steps >= EAGER_STEPS:
             self._capture(rows)
         if self.graph is not None and self.rows is not None:
             self.rows.copy_(rows)
             self.graph.replay()
             return
-        self.calls += 1
+        self.n_eager_steps += 1
         if not self.captures:
             self.step(rows)
             return
-        # what is done before a capture must be on another stream than the default one
+        # steps before a capture must not run on the default stream
         stream = self.stream = self.stream or torch.cuda.Stream(self.noise.device)
         stream.wait_stream(torch.cuda.current_stream(self.noise.device))
         with torch.cuda.stream(stream):
@@ -61,6 +73,7 @@ class Stepper:
         torch.cuda.current_stream(self.noise.device).wait_stream(stream)
 
     def _capture(self, rows: Tensor) -> None:
+        """Capture a step as a graph, or note that it cannot be captured."""
         self.rows = rows.clone()
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.noise.generator)
@@ -71,7 +84,7 @@ class Stepper:
         except RuntimeError:
             torch.cuda.synchronize()
             self.captures = False
-            # the old generator still counts for the capture that failed
+            # the generator stays registered with the failed capture and cannot be used any more
             self.noise.restart(state)
             return
         self.graph = graph

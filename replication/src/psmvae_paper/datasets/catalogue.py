@@ -1,4 +1,4 @@
-"""The data sets there are: their columns, shapes, kinds and sources."""
+"""The catalogue of data sets: columns, shapes, kinds and sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UCI_LICENCE = "UCI Machine Learning Repository, CC BY 4.0."
 
 
 class Source(NamedTuple):
-    """A file of a publisher: its address, and its name in the data folder."""
+    """A published file: its address, and its name in the data folder."""
 
     url: str
     file: str
@@ -37,22 +37,22 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of a data set before it is read.
+    """A data set of the catalogue.
 
     Parameters
     ----------
     name, description : str
-        As in `Dataset`.
+        As for `Dataset`.
     n_rows : int
-        How many rows it has.
+        The number of rows.
     kinds : dict of str to str
         The kind of each column, in the order of the columns.
     read : callable
-        What reads the files of `sources`, or needs none: values and target.
+        Reads the files of `sources` and returns values and target.
     sources : tuple of Source
-        Where it comes from; empty if it ships with scikit-learn.
+        The published files; empty for a table of scikit-learn.
     n_missing : int
-        How many cells are natively missing.
+        The number of natively missing cells.
 
     Examples
     --------

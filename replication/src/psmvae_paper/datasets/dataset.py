@@ -1,4 +1,4 @@
-"""What a data set is."""
+"""The class of data sets."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table with what is known about it.
+    """A table with its target, kinds and description.
 
     Parameters
     ----------
     name : str
-        Its name, or that of the file.
+        The name of the data set or of the file.
     X : pandas.DataFrame
         The table. Cells that are natively missing are NaN.
     y : ndarray or None
-        The target that belongs to the rows, where there is one; it is no column of `X`.
+        The target of the rows, if there is one; it is not a column of `X`.
     kinds : mapping of str to str
-        What the columns are, for the `kinds` of an imputer; columns not in it are inferred.
+        The kinds of columns, for the `kinds` of an imputer; others are inferred.
     description : str
-        What the rows are, and where the table comes from.
+        The rows and the source of the table.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fetching what a data set needs from its publisher, whole or not at all."""
+"""Download the files of a data set from its publisher."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT = 60.0
 
 
 class DownloadError(OSError):
-    """Data could not be fetched; the message says why, and how to get them by hand.
+    """Raised when data cannot be downloaded; the message says why, and how to save them manually.
 
     Examples
     --------
@@ -36,23 +36,23 @@ def download(
     folder: Path,
     check: Callable[[Sequence[Path]], object],
 ) -> None:
-    """Fetch the files of a data set into a folder, which is made if it is not there.
+    """Download the files of a data set into a folder, all of them or none.
 
     Parameters
     ----------
     name : str
         The data set, for messages.
     sources : sequence of Source
-        Where each file comes from, and what it is called in the folder.
+        The address of each file and its name in the folder.
     folder : Path
-        Where they go.
+        The folder; it is created if needed.
     check : callable
-        Called with the paths of what arrived; if it raises, none of it is kept.
+        Called with the paths of the downloaded files; if it raises, none is kept.
 
     Raises
     ------
     DownloadError
-        If a file cannot be fetched.
+        If a file cannot be downloaded.
     OSError
         If the folder cannot be written to.
 
@@ -75,37 +75,49 @@ def download(
             temporary = stack.enter_context(atomic_path(folder / source.file))
             temporary.write_bytes(content)
             arrived.append(temporary)
-        # inside: a file takes its name only when the stack is left without an error
+        # inside the stack: files get their names only if no error is raised
         check(arrived)
 
 
-def by_hand(sources: Sequence[Source], folder: Path) -> str:
-    """Say how to get the files without this module.
+def manual_steps(sources: Sequence[Source], folder: Path) -> str:
+    """Return how to get the files without this module.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files.
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    str
+        A sentence without its end.
 
     Examples
     --------
     >>> from pathlib import Path
     >>> from psmvae_paper.datasets.catalogue import Source
-    >>> by_hand([Source("https://example.org/a.data", "a.data")], Path("tables"))
+    >>> manual_steps([Source("https://example.org/a.data", "a.data")], Path("tables"))
     'save https://example.org/a.data as tables/a.data'
     """
     return " and ".join(f"save {source.url} as {folder / source.file}" for source in sources)
 
 
 def _fetch(name: str, source: Source, sources: Sequence[Source], folder: Path) -> bytes:
-    agent = {"User-Agent": f"psmvae/{__version__}"}
-    # S310: every address is the catalogue's, none is a user's
+    agent = {"User-Agent": f"psmvae-paper/{__version__}"}
+    # S310: all addresses are constants of the catalogue
     request = urllib.request.Request(source.url, headers=agent)  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response:  # noqa: S310
             content: bytes = response.read()
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
-            # it is the server's answer too, and holds its socket
+            # the error is also the response and keeps its socket open
             error.close()
         message = (
             f"{name}: cannot download {source.url}: {str(error).strip('<>')}. Try again with a "
-            f"network, or by hand: {by_hand(sources, folder)}"
+            f"network, or {manual_steps(sources, folder)}"
         )
         raise DownloadError(message) from error
     return content

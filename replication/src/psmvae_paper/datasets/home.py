@@ -1,4 +1,4 @@
-"""The folder in which data are looked for."""
+"""The folder of the data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ VARIABLE = "PSMVAE_DATA_HOME"
 
 
 def data_folder(data_home: str | os.PathLike[str] | None = None) -> Path:
-    """Return `data_home`, else the folder ``PSMVAE_DATA_HOME`` names, else the user's cache.
+    """Return `data_home`, else the folder of ``PSMVAE_DATA_HOME``, else the user's cache.
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder.
+
+    Returns
+    -------
+    Path
+        The folder; it may not exist.
 
     Examples
     --------
     >>> data_folder("tables").name
     'tables'
     """
-    # a variable that is set to nothing names no folder
+    # an empty variable counts as unset
     named = data_home if data_home is not None else os.getenv(VARIABLE) or None
     return Path(named).expanduser() if named is not None else _cache() / "psmvae"
 

@@ -1,4 +1,4 @@
-"""A table by its name, or from a file."""
+"""Load a table by its name, or from a file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import numpy as np
 
 from psmvae.simulate import simulated_trial
 from psmvae.table import read_table
-from psmvae.table.frames import quoted
 from psmvae.table.paths import EXTENSIONS, extension
 from psmvae_paper.datasets.catalogue import CATALOGUE, Entry
 from psmvae_paper.datasets.dataset import Dataset
-from psmvae_paper.datasets.download import by_hand, download
+from psmvae_paper.datasets.download import download, manual_steps
 from psmvae_paper.datasets.home import VARIABLE, data_folder
 
 if TYPE_CHECKING:
@@ -29,13 +28,18 @@ if TYPE_CHECKING:
 _TRIAL = "trial"
 _TRIAL_KINDS = {"arm": "binary", "age": "integer", "sex": "binary", "site": "categorical"}
 _TRIAL_DESCRIPTION = (
-    "A simulated randomised trial of 1,000 patients, some of whom drop out because their outcome "
-    "is bad. psmvae.simulate.simulated_trial gives others, and what the missing values were."
+    "A simulated randomised trial of 1,000 patients, in which patients with a bad outcome drop out "
+    "more often. psmvae.simulate.simulated_trial makes others, with the true values."
 )
 
 
 def names() -> tuple[str, ...]:
-    """Return the names that `load` knows.
+    """Return the names of the tables.
+
+    Returns
+    -------
+    tuple of str
+        The names.
 
     Examples
     --------
@@ -58,28 +62,27 @@ def load(
     name : str or path
         One of `names`, or the path of a CSV, TSV, Parquet or Feather file.
     data_home : path, optional
-        The folder with the files of named tables. Without it, that of the environment variable
-        ``PSMVAE_DATA_HOME``, and without that a folder of the user's cache. A table is read from
-        ``<name>.csv.gz`` or ``<name>.csv``, or else from the files as its publisher offers them;
-        "breast" and "digits" come with scikit-learn where there is no such file, and "trial" is
-        simulated.
+        The folder with the files of named tables; by default the folder of the environment
+        variable ``PSMVAE_DATA_HOME``, else one in the user's cache. A table is read from
+        ``<name>.csv.gz`` or ``<name>.csv``, else from the files of its publisher. Without such
+        files "breast" and "digits" are taken from scikit-learn; "trial" is simulated.
     download : bool, default=False
-        Whether files that are not there may be fetched, into that same folder.
+        Whether missing files are downloaded into this folder.
 
     Returns
     -------
     Dataset
-        Columns of named tables are numbers (float64), but for those of "trial". A file of one's
-        own has neither target nor kinds.
+        Columns of named tables are float64, except in "trial". A user's file has neither target
+        nor kinds.
 
     Raises
     ------
     ValueError
-        If the name is unknown, or a file does not hold what it should.
+        If the name is unknown, or a file does not have the expected content.
     FileNotFoundError
-        If a file is not there; the message says how to get it.
+        If a file is missing; the message says how to get it.
     DownloadError
-        If it cannot be fetched.
+        If it cannot be downloaded.
     ImportError
         If pandas is not installed.
 
@@ -101,15 +104,30 @@ def load(
     if isinstance(name, os.PathLike) or path.name.lower().endswith(EXTENSIONS):
         table = read_table(path.expanduser())
         return Dataset(path.name[: -len(extension(path))], table.to_pandas())
+    known = ", ".join(map(repr, names()))
     message = (
-        f"unknown data set {name!r}; known are {quoted(names())}, and the path of a file that ends "
-        f"in one of {', '.join(EXTENSIONS)}"
+        f"unknown data set {name!r}; known are {known}, and the path of a file that ends in one of "
+        f"{', '.join(EXTENSIONS)}"
     )
     raise ValueError(message)
 
 
 def load_entry(entry: Entry, folder: Path, *, fetch: bool = False) -> Dataset:
     """Load a table of the catalogue from a folder; see `load`.
+
+    Parameters
+    ----------
+    entry : Entry
+        The table.
+    folder : Path
+        The folder.
+    fetch : bool, default=False
+        Whether missing files are downloaded.
+
+    Returns
+    -------
+    Dataset
+        The table.
 
     Examples
     --------
@@ -128,15 +146,15 @@ def _find(entry: Entry, folder: Path, fetch: bool) -> Read:
         path = folder / f"{entry.name}{ending}"
         if path.is_file():
             return _prepared(entry, path)
-    # none for a table that ships with scikit-learn, which then has all it needs
+    # empty for a table of scikit-learn
     paths = [folder / source.file for source in entry.sources]
     if not all(path.is_file() for path in paths):
         if not fetch:
             message = (
-                f"{entry.name}: there is no {entry.name}.csv.gz in {folder}, nor the files of its "
-                f"publisher; psmvae_paper.datasets.load({entry.name!r}, download=True) in Python fetches "
-                f"them, or set {VARIABLE} to the folder that has it, or "
-                f"{by_hand(entry.sources, folder)}"
+                f"{entry.name}: {folder} has neither {entry.name}.csv.gz nor the files of its "
+                f"publisher; psmvae_paper.datasets.load({entry.name!r}, download=True) in Python "
+                f"downloads them, or set {VARIABLE} to the folder that has them, or "
+                f"{manual_steps(entry.sources, folder)}"
             )
             raise FileNotFoundError(message)
         download(entry.name, entry.sources, folder, lambda arrived: _published(entry, arrived))
@@ -144,7 +162,7 @@ def _find(entry: Entry, folder: Path, fetch: bool) -> Read:
 
 
 def _prepared(entry: Entry, path: Path) -> Read:
-    """Read a file with the very columns of the table, and no target but that of one that ships."""
+    """Read a CSV file with the columns of the table; the target is known for scikit-learn only."""
     pd = _pandas()
     try:
         table = pd.read_csv(path)
@@ -166,7 +184,7 @@ def _prepared(entry: Entry, path: Path) -> Read:
         raise ValueError(message)
     if not entry.sources:
         shipped, target = entry.read([])
-        # the target of other rows, or of rows in another order, would be a wrong one
+        # only for the same rows in the same order
         if np.allclose(values, shipped):
             return values, target
     return values, None
@@ -185,7 +203,7 @@ def _published(entry: Entry, paths: Sequence[Path]) -> Read:
 
 
 def _check_missing(entry: Entry, values: NDArray[np.float64], where: str) -> None:
-    # a last line that is cut short has all its columns, but not all its cells
+    # a file with an incomplete last line has too many missing cells
     n_missing = int(np.isnan(values).sum())
     if n_missing != entry.n_missing:
         message = (
@@ -213,7 +231,7 @@ def _size(shape: tuple[int, ...]) -> str:
 def _trial() -> Dataset:
     pd = _pandas()
     trial = simulated_trial(1000, rng=np.random.default_rng(0))
-    # as floats, integers can have gaps; columns with strings are complete
+    # integer columns need floats for NaN; string columns are complete
     X = pd.DataFrame(
         {
             name: column if column.dtype.kind == "U" else column.astype(np.float64)

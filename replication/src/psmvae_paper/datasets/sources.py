@@ -1,4 +1,4 @@
-"""The files as their publishers offer them: each read as numbers and, if any, a target."""
+"""Readers of the published files: each returns the table as numbers and, if any, a target."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     Read = tuple[NDArray[np.float64], NDArray[Any] | None]
 
-# The columns of adult.data in order; "education" says the same as "education_num" in words, and
-# neither it nor the country is one of the table's.
+# The columns of adult.data in order. "education" repeats "education_num" as text; it and the
+# country are not columns of the table.
 _ADULT = (
     "age",
     "workclass",
@@ -37,7 +37,7 @@ _ADULT = (
     "income",
 )
 _ADULT_LEFT_OUT = ("education", "native_country", "income")
-# The number of a category is its place here, from 1.
+# The number of a category is its position here, from 1.
 _ADULT_LEVELS = {
     "workclass": (
         "Private",
@@ -84,7 +84,7 @@ _ADULT_LEVELS = {
     "race": ("White", "Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"),
     "sex": ("Male", "Female"),
 }
-# The seven people who never worked have no occupation either: both cells count as missing.
+# For the seven people who never worked both workclass and occupation are missing.
 _ADULT_MISSING = ("?", "Never-worked")
 
 _IDX_BYTES = 0x08
@@ -102,9 +102,9 @@ def read_adult(paths: Sequence[Path]) -> Read:
     )
     table.columns = list(_ADULT)
     for name, levels in _ADULT_LEVELS.items():
-        strangers = set(table[name].dropna()) - set(levels)
-        if strangers:
-            message = f"column {name!r} has unknown categories {sorted(map(str, strangers))}"
+        unknown = set(table[name].dropna()) - set(levels)
+        if unknown:
+            message = f"column {name!r} has unknown categories {sorted(map(str, unknown))}"
             raise ValueError(message)
         table[name] = table[name].map({level: code for code, level in enumerate(levels, start=1)})
     return _floats(table.drop(columns=list(_ADULT_LEFT_OUT))), table["income"].to_numpy(object)
@@ -152,7 +152,7 @@ def _read_csv(path: Path, width: int, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     table: pd.DataFrame = pd.read_csv(path, **options)
-    # what came may be a web page, whose columns must not be taken for the table's
+    # a download may be an error page
     if table.shape[1] != width:
         message = f"expected {width} columns in the file, found {table.shape[1]}"
         raise ValueError(message)
@@ -164,7 +164,7 @@ def _floats(table: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def _read_idx(path: Path) -> NDArray[np.uint8]:
-    """Two zeros, the type, the number of axes, the size of each as four bytes, the content."""
+    """Read an IDX file: two zeros, type, number of axes, four bytes for each size, content."""
     content = gzip.decompress(path.read_bytes())
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _IDX_BYTES:
         message = f"{path.name} does not begin like an IDX file of bytes"

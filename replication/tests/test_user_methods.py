@@ -1,4 +1,4 @@
-"""Methods and tables of one's own: what they may do, and what is told where they go wrong."""
+"""Methods and tables of one's own: what they may do, and what is message where they go wrong."""
 
 import os
 import sys
@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+
 from psmvae_paper import METHODS, Cell, Experiment, Method, run
 from psmvae_paper.protocol import make_problem
 from psmvae_paper.stacks import Job, run_job
@@ -31,7 +32,7 @@ def go(folder, experiment=SMALL, **options):
 
 
 class Own:
-    """Fills in means; what goes wrong is in those that follow."""
+    """Imputes means; the subclasses go wrong in various ways."""
 
     def fit(self, X):
         return self
@@ -97,7 +98,7 @@ def add(monkeypatch):
 
 
 @pytest.mark.parametrize("imputer", [InPlace, InPlaceLater])
-def test_a_method_that_writes_into_its_table_does_no_harm_to_others(tmp_path, add, imputer):
+def test_method_that_modifies_its_input_does_not_affect_others(tmp_path, add, imputer):
     (alone,) = go(tmp_path / "alone")
     add(imputer)
     _, mean = go(tmp_path / "both", methods=["own", "mean"])
@@ -105,36 +106,36 @@ def test_a_method_that_writes_into_its_table_does_no_harm_to_others(tmp_path, ad
 
 
 @pytest.mark.parametrize(
-    ("imputer", "told"),
+    ("imputer", "message"),
     [
-        (Unfilled, "missing cells were not filled in with finite numbers"),
-        (FewerColumns, "ValueError: transform must give a table of shape (32, 4), got (32, 3)"),
-        (FewerDraws, "ValueError: sample must give a table of shape"),
+        (Unfilled, "missing cells were not imputed with finite numbers"),
+        (FewerColumns, "ValueError: transform must return a table of shape (32, 4), got (32, 3)"),
+        (FewerDraws, "ValueError: sample must return a table of shape"),
         (Warns, "UserWarning: this looks odd"),
         (Ends, "RuntimeError: the method ended the program with 'good bye'"),
     ],
 )
-def test_what_goes_wrong_in_a_method_is_written_down(tmp_path, add, imputer, told):
+def test_error_of_a_method_is_recorded(tmp_path, add, imputer, message):
     add(imputer)
     own, mean = go(tmp_path, methods=["own", "mean"])
-    assert told in own["error"]
+    assert message in own["error"]
     assert mean["error"] is None
 
 
-def test_a_method_without_epochs_has_no_curve(tmp_path):
+def test_curve_needs_method_with_epochs(tmp_path):
     with pytest.raises(ValueError, match="needs a method with epochs, and mean has none"):
         go(tmp_path / "out", replace(SMALL, measure="curve"))
     assert not (tmp_path / "out").exists()
 
 
-def test_a_curve_of_nothing_missing_is_written(tmp_path):
+def test_curve_without_missing_cells_has_none_values(tmp_path):
     nothing = replace(SMALL, measure="curve", rates=(0.0,), methods=("vae",), epochs=2)
     (record,) = go(tmp_path, nothing)
     assert record["error"] is None
     assert record["metrics"] == {"steps": [1, 2], "rmse": [None, None]}
 
 
-def test_a_fit_that_is_done_and_not_stacked_is_not_repeated(add):
+def test_recorded_fit_is_not_repeated_outside_stacks(add):
     fitted = []
 
     class Counts(Own):
@@ -149,7 +150,7 @@ def test_a_fit_that_is_done_and_not_stacked_is_not_repeated(add):
     assert len(fitted) == 1
 
 
-def test_a_file_is_read_again_by_the_next_run(tmp_path):
+def test_changed_file_is_read_again(tmp_path):
     path = tmp_path / "mine.csv"
     rng = np.random.default_rng(0)
     errors = []
@@ -163,22 +164,22 @@ def test_a_file_is_read_again_by_the_next_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "message"),
     [
         ({"a": np.arange(9.0)}, "expected at least 10 rows, got 9"),
         ({"a": [*range(20), np.inf]}, "contains infinity"),
         ({"when": pd.date_range("2020-01-01", periods=20)}, "column 'when' is of type"),
     ],
 )
-def test_a_table_that_fits_no_experiment_is_refused_at_once(tmp_path, columns, told):
+def test_unusable_table_is_rejected_before_run(tmp_path, columns, message):
     path = tmp_path / "mine.parquet"
     pd.DataFrame(columns).to_parquet(path)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         go(tmp_path / "out", datasets=[os.fspath(path)])
     assert not (tmp_path / "out").exists()
 
 
-def test_a_table_that_was_drawn_from_the_same_seed_loses_cells_at_random(tmp_path):
+def test_mask_is_independent_of_table_drawn_with_same_seed(tmp_path):
     values = np.random.default_rng(0).random((2000, 1))
     path = tmp_path / "drawn.csv"
     pd.DataFrame(values, columns=["a"]).to_csv(path, index=False)

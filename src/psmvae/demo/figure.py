@@ -1,4 +1,4 @@
-"""The demo's picture, drawn from a finished study."""
+"""The figure of the demo."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psmvae.simulate.trial import KINDS_OF_DROPOUT, OUTCOME
+from psmvae.simulate.trial import DROPOUT_REASONS, OUTCOME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +19,8 @@ _TRUTH, _PSMVAE, _OTHER = "#8c8c8c", "#1f6fb2", "#d97b29"
 
 
 def draw(study: Study, path: Path) -> None:
-    """Draw the three panels into a PNG file."""
-    # No pyplot: its global state and its choice of a window system are not the demo's to touch.
+    """Draw the three panels to a PNG file."""
+    # without pyplot, which has global state and may start a window system
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -34,61 +34,66 @@ def draw(study: Study, path: Path) -> None:
 
 
 def _distribution(axes: Axes, study: Study) -> None:
+    """Histograms of the true, observed and imputed outcomes."""
     truth = study.trial.complete[OUTCOME]
     bins = np.linspace(truth.min(), truth.max(), 31).tolist()
-    axes.hist(truth, bins, density=True, color=_TRUTH, alpha=0.35, label="truth")
+    axes.hist(truth, bins, density=True, color=_TRUTH, alpha=0.35, label="true values")
     observed = truth[study.trial.observed(OUTCOME)]
     for values, color, label in (
-        (observed, _OTHER, "observed only"),
+        (observed, _OTHER, "observed cases"),
         (study.draws.ravel(), _PSMVAE, f"PSMVAE, {len(study.draws)} imputations"),
     ):
         axes.hist(values, bins, density=True, histtype="step", lw=1.8, color=color, label=label)
         axes.axvline(values.mean(), ymax=0.8, color=color, lw=1.2, ls="--")
-    axes.axvline(
-        truth.mean(), 0, 0.8, color="black", lw=1.2, ls="--", label="means (truth in black)"
+    axes.axvline(truth.mean(), 0, 0.8, color="black", lw=1.2, ls="--", label="means (true: black)")
+    axes.set(
+        title="Distribution of the outcome", xlabel="week-12 score (higher is worse)", yticks=[]
     )
-    axes.set(title="Outcome of all patients", xlabel="week-12 score (higher is worse)", yticks=[])
     axes.set_ylim(top=1.35 * axes.get_ylim()[1])  # room for the legend
     axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=2)
     axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def _imputed_against_true(axes: Axes, study: Study) -> None:
-    lost = study.trial.dropout == KINDS_OF_DROPOUT.index("bad outcome")
-    truth = study.trial.complete[OUTCOME][lost]
+    """Imputed and true outcomes of the patients with bad-outcome dropout."""
+    bad = study.trial.dropout == DROPOUT_REASONS.index("bad outcome")
+    truth = study.trial.complete[OUTCOME][bad]
     for method, color in (("MICE", _OTHER), ("PSMVAE", _PSMVAE)):
-        imputed = study.filled[method][OUTCOME][lost]
+        imputed = study.filled[method][OUTCOME][bad]
         bias = imputed.mean() - truth.mean()
         label = f"{method} (mean error {bias:+.1f})"
         axes.scatter(truth, imputed, s=9, alpha=0.55, lw=0, color=color, label=label)
     ends = [truth.min(), truth.max()]
     axes.plot(ends, ends, color="black", lw=1)
     axes.set(
-        title="Those who left because of a bad outcome",
+        title="Outcomes missing by bad-outcome dropout",
         xlabel="true week-12 score",
-        ylabel="imputed",
+        ylabel="imputed week-12 score",
     )
     axes.legend(frameon=False, fontsize=8, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
 
 
 def _sets(axes: Axes, study: Study) -> None:
-    n_sets, n_kinds = study.proba.shape[1], len(KINDS_OF_DROPOUT)
-    # Matched sets first, in the order of the kinds, so that agreement lies on the diagonal.
-    order = [*study.set_of_kind, *(r for r in range(n_sets) if r not in study.set_of_kind)]
-    counts = np.zeros((n_kinds, n_sets), dtype=int)
+    """Number of patients by dropout reason and pattern set."""
+    n_sets, n_reasons = study.proba.shape[1], len(DROPOUT_REASONS)
+    # matched sets first, in the order of the reasons, so that matches are on the diagonal
+    order = [*study.set_of_reason, *(r for r in range(n_sets) if r not in study.set_of_reason)]
+    counts = np.zeros((n_reasons, n_sets), dtype=int)
     np.add.at(counts, (study.trial.dropout, study.sets), 1)
     counts = counts[:, order]
     share = counts / counts.sum(axis=1, keepdims=True)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for kind, column in np.ndindex(n_kinds, n_sets):
-        color = "white" if share[kind, column] > 0.6 else "black"
-        axes.text(column, kind, str(counts[kind, column]), ha="center", va="center", color=color)
+    for reason, column in np.ndindex(n_reasons, n_sets):
+        color = "white" if share[reason, column] > 0.6 else "black"
+        axes.text(
+            column, reason, str(counts[reason, column]), ha="center", va="center", color=color
+        )
     axes.set_xticks(range(n_sets), [f"set {r}" for r in order])
-    axes.set_yticks(range(n_kinds), KINDS_OF_DROPOUT)
+    axes.set_yticks(range(n_reasons), DROPOUT_REASONS)
     axes.set(
-        title=f"Drop-out and sets ({study.accuracy:.0%} agree)",
+        title=f"Dropout reasons and sets ({study.accuracy:.0%} match)",
         xlabel="pattern set",
-        ylabel="true kind of drop-out",
+        ylabel="true dropout reason",
     )
     axes.tick_params(length=0)

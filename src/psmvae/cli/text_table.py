@@ -1,0 +1,140 @@
+"""A CSV or TSV file parsed once: the text of its cells, and the typed table inferred from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from psmvae.table.paths import SEPARATORS, extension
+from psmvae.table.text import MISSING, parse_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
+
+# 007 is a label and not the number seven
+_LEADING_ZERO = r"^[+-]?0[0-9]+$"
+_TIME = r"^\d{2}:\d{2}(:\d{2})?$"
+_BOOLEANS = pa.array(["1", "True", "TRUE", "true", "0", "False", "FALSE", "false"])
+
+
+def read_cells(path: Path) -> Any:
+    """Return the text of each cell of a CSV or TSV file, a pyarrow.Table of strings without nulls.
+
+    Raises
+    ------
+    TableError
+        If the file cannot be read or is not text.
+    """
+    return parse_text(path, SEPARATORS[extension(path)], None)  # type: ignore[arg-type]
+
+
+def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) -> Any:
+    """Return a table of strings with null in the missing cells.
+
+    Parameters
+    ----------
+    text : pyarrow.Table
+        Columns of strings.
+    na : sequence of str
+        Codes of missing cells, in addition to the default ones.
+    keep : collection of str
+        Columns in which no cell is missing.
+
+    Examples
+    --------
+    >>> text = pa.table({"a": ["1", "NA"], "b": ["?", "x"], "id": ["NA", "7"]})
+    >>> mark_missing(text, na=["?"], keep=["id"]).to_pydict()
+    {'a': ['1', None], 'b': [None, 'x'], 'id': ['NA', '7']}
+    """
+    codes = pa.array([*MISSING, *na])
+    null = pa.scalar(None, pa.string())
+    columns = {
+        name: column if name in keep else pc.if_else(pc.is_in(column, codes), null, column)
+        for name, column in zip(text.column_names, text.columns, strict=True)
+    }
+    return pa.table(columns)
+
+
+def infer_types(text: Any) -> Any:
+    """Return a table of strings with each column in the type that holds all its cells.
+
+    The types are those that pyarrow infers when it reads a CSV file: the first of null, int64,
+    bool, date32, time32, timestamp and float64 that holds every cell, and string otherwise. As an
+    exception, integers with leading zeros stay strings.
+
+    Parameters
+    ----------
+    text : pyarrow.Table
+        Columns of strings, null where missing.
+
+    Returns
+    -------
+    pyarrow.Table
+        The same cells, typed.
+
+    Examples
+    --------
+    >>> text = pa.table({"n": ["1", None], "x": ["1.5", "2"], "id": ["007", "8"]})
+    >>> infer_types(text).schema.types
+    [DataType(int64), DataType(double), DataType(string)]
+    """
+    columns = [_typed(column) for column in text.columns]
+    return pa.table(dict(zip(text.column_names, columns, strict=True)))
+
+
+def _typed(column: Any) -> Any:
+    if column.null_count == len(column):
+        return pa.nulls(len(column))
+    if _is_labels(column):
+        return column
+    for convert in _CONVERSIONS:
+        try:
+            return convert(column)
+        except pa.ArrowInvalid:
+            continue
+    return column
+
+
+def _is_labels(column: Any) -> bool:
+    """Whether a column holds integers of which some have leading zeros."""
+    if not pc.any(pc.match_substring_regex(column, _LEADING_ZERO)).as_py():
+        return False
+    try:
+        _cast_to(pa.int64())(column)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _cast_to(kind: Any) -> Callable[[Any], Any]:
+    """A conversion of trimmed cells, which raises ArrowInvalid if a cell does not fit."""
+    return lambda column: pc.utf8_trim(column, " \t").cast(kind)
+
+
+def _to_bool(column: Any) -> Any:
+    # a cast alone would accept other spellings, such as tRUE
+    if not pc.all(pc.is_in(column.drop_null(), _BOOLEANS)).as_py():
+        raise pa.ArrowInvalid
+    return column.cast(pa.bool_())
+
+
+def _to_time(column: Any) -> Any:
+    # Arrow casts strings to timestamps but not to times of day
+    time = pc.utf8_trim(column, " \t")
+    if not pc.all(pc.match_substring_regex(time, _TIME)).as_py():
+        raise pa.ArrowInvalid
+    day = pc.binary_join_element_wise("1970-01-01", time, " ")
+    return day.cast(pa.timestamp("s")).cast(pa.time32("s"))
+
+
+_CONVERSIONS: tuple[Callable[[Any], Any], ...] = (
+    _cast_to(pa.int64()),
+    _to_bool,
+    _cast_to(pa.date32()),
+    _to_time,
+    *(_cast_to(pa.timestamp(unit, tz)) for tz in (None, "UTC") for unit in ("s", "ns")),
+    _cast_to(pa.float64()),
+)

@@ -1,0 +1,260 @@
+r"""Rubin's rules: pooled estimates, degrees of freedom and multivariate tests.
+
+Notation, for m imputations with estimates :math:`\hat Q_l` and their variances :math:`U_l`:
+
+.. math::
+
+    \bar Q = \tfrac1m \sum_l \hat Q_l, \quad \bar U = \tfrac1m \sum_l U_l, \quad
+    B = \tfrac1{m-1} \sum_l (\hat Q_l - \bar Q)(\hat Q_l - \bar Q)^\top, \quad
+    T = \bar U + (1 + \tfrac1m) B.
+
+Arrays have the axes ``(imputation, term)`` or ``(imputation, term, term)``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+DegreesOfFreedom = Literal["barnard-rubin", "rubin"]
+
+
+class Pooled(NamedTuple):
+    """Pooled estimates of several terms, each field of shape ``(term,)``.
+
+    ``ubar`` is the within-imputation variance, ``b`` the between-imputation variance, ``t`` their
+    total, ``riv`` the relative increase in variance due to missing data, ``lambda_`` the proportion
+    of the variance due to missing data, ``df`` the degrees of freedom of the t distribution and
+    ``fmi`` the fraction of missing information.
+    """
+
+    estimate: Floats
+    ubar: Floats
+    b: Floats
+    t: Floats
+    riv: Floats
+    lambda_: Floats
+    df: Floats
+    fmi: Floats
+
+
+class WaldTest(NamedTuple):
+    """Result of a multivariate test of pooled estimates.
+
+    ``statistic`` is compared with an F distribution of ``df1`` and ``df2`` degrees of freedom;
+    ``riv`` is the average relative increase in variance.
+    """
+
+    statistic: float
+    df1: float
+    df2: float
+    p_value: float
+    riv: float
+
+
+def pool_scalars(
+    estimate: Floats,
+    variance: Floats,
+    dfcom: float | Floats = np.inf,
+    *,
+    df: DegreesOfFreedom = "barnard-rubin",
+) -> Pooled:
+    """Pool the estimates of each term separately.
+
+    Parameters
+    ----------
+    estimate, variance : ndarray of shape (imputation, term)
+        Estimates and their squared standard errors. NaN variances give pooled means and
+        between-imputation variances only.
+    dfcom : float or ndarray of shape (term,)
+        Degrees of freedom of the analysis of complete data.
+    df : {"barnard-rubin", "rubin"}
+        Small-sample degrees of freedom of Barnard and Rubin (1999), or the classical ones.
+
+    Returns
+    -------
+    Pooled
+        Quantities of Rubin's rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pooled = pool_scalars(np.array([[1.0], [2.0], [3.0]]), np.full((3, 1), 0.5))
+    >>> pooled.estimate, pooled.t.round(3)
+    (array([2.]), array([1.833]))
+    """
+    m = len(estimate)
+    if m < 2:
+        raise ValueError(f"Rubin's rules need at least 2 imputations, got {m}.")
+    mean, ubar, b = estimate.mean(0), variance.mean(0), estimate.var(0, ddof=1)
+    t = ubar + (1 + 1 / m) * b
+    with np.errstate(divide="ignore", invalid="ignore"):
+        riv = (1 + 1 / m) * b / ubar
+        # an estimate without any variance has no missing information
+        lambda_ = np.where(t > 0, (1 + 1 / m) * b / t, np.where(np.isnan(t), np.nan, 0.0))
+    freedom = degrees_of_freedom(m, lambda_, dfcom, df=df)
+    with np.errstate(invalid="ignore"):
+        # (riv + 2 / (df + 3)) / (riv + 1), finite also where ubar = 0
+        fmi = lambda_ + (1 - lambda_) * 2 / (freedom + 3)
+    return Pooled(mean, ubar, b, t, riv, lambda_, freedom, fmi)
+
+
+def degrees_of_freedom(
+    m: int,
+    lambda_: Floats,
+    dfcom: float | Floats = np.inf,
+    *,
+    df: DegreesOfFreedom = "barnard-rubin",
+) -> Floats:
+    r"""Compute the degrees of freedom of pooled estimates.
+
+    .. math::
+
+        \frac1\nu = \frac{\lambda^2}{m - 1}
+            + \frac{\nu_{com} + 3}{(\nu_{com} + 1)\,\nu_{com}\,(1 - \lambda)}
+
+    The reciprocal form is finite for λ = 0 (no between-imputation variance) and for infinite
+    complete-data degrees of freedom, where one of the terms vanishes. ``df="rubin"`` keeps the
+    first term only.
+
+    Parameters
+    ----------
+    m : int
+        Number of imputations.
+    lambda_ : ndarray of shape (term,)
+        Proportion of the variance due to missing data.
+    dfcom : float or ndarray of shape (term,)
+        Degrees of freedom of the analysis of complete data.
+    df : {"barnard-rubin", "rubin"}
+        Which degrees of freedom.
+
+    Returns
+    -------
+    ndarray of shape (term,)
+        Degrees of freedom, possibly infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> degrees_of_freedom(5, np.array([0.0, 0.5]), 20).round(2)
+    array([18.26,  5.81])
+    """
+    if df not in ("barnard-rubin", "rubin"):
+        raise ValueError(f"df must be 'barnard-rubin' or 'rubin', got {df!r}.")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reciprocal = lambda_**2 / (m - 1)
+        if df == "barnard-rubin":
+            complete = np.asarray(dfcom, dtype=np.float64)
+            # (ν + 1) / (ν + 3) ν is infinite with ν
+            observed = np.where(
+                np.isinf(complete), np.inf, (complete + 1) / (complete + 3) * complete
+            )
+            reciprocal = reciprocal + 1 / (observed * (1 - lambda_))
+        found: Floats = 1 / reciprocal
+    return found
+
+
+def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> WaldTest:
+    """Test that all terms are zero, by the pooled Wald test D1 of Li et al. (1991).
+
+    Parameters
+    ----------
+    estimate : ndarray of shape (imputation, term)
+        Estimates minus their values under the null hypothesis.
+    covariance : ndarray of shape (imputation, term, term)
+        Covariance matrices of the estimates.
+    dfcom : float
+        Degrees of freedom of the analysis of complete data; if finite, the denominator degrees of
+        freedom are those of Reiter (2007).
+
+    Returns
+    -------
+    WaldTest
+        F statistic with its degrees of freedom.
+    """
+    m, k = estimate.shape
+    mean, ubar = estimate.mean(0), covariance.mean(0)
+    b = np.atleast_2d(np.cov(estimate, rowvar=False))
+    riv = float((1 + 1 / m) * np.trace(np.linalg.solve(ubar, b)) / k)
+    statistic = float(mean @ np.linalg.solve(ubar, mean) / (k * (1 + riv)))
+    finite = np.isfinite(dfcom) and k * (m - 1) > 4
+    df2 = reiter_df(k, m, riv, dfcom) if finite else li_df(k, m, riv)
+    return WaldTest(statistic, float(k), df2, float(stats.f.sf(statistic, k, df2)), riv)
+
+
+def pool_d2(statistic: Floats, k: int) -> WaldTest:
+    """Pool χ² statistics of the same test in every imputation, by D2 of Li et al. (1991).
+
+    Parameters
+    ----------
+    statistic : ndarray of shape (imputation,)
+        Wald or likelihood-ratio statistics.
+    k : int
+        Degrees of freedom of each statistic.
+
+    Returns
+    -------
+    WaldTest
+        F statistic with its degrees of freedom.
+    """
+    m = len(statistic)
+    riv = float((1 + 1 / m) * np.var(np.sqrt(statistic), ddof=1))
+    value = float((statistic.mean() / k - (m + 1) / (m - 1) * riv) / (1 + riv))
+    df2 = float(k ** (-3 / m) * (m - 1) * (1 + 1 / riv) ** 2) if riv > 0 else np.inf
+    # a negative statistic is no evidence against the null hypothesis
+    return WaldTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
+
+
+def pool_d3(own: Floats, pooled: Floats, k: int) -> WaldTest:
+    """Pool likelihood-ratio statistics by D3 of Meng and Rubin (1992).
+
+    Parameters
+    ----------
+    own : ndarray of shape (imputation,)
+        Likelihood-ratio statistics at the estimates of each imputation.
+    pooled : ndarray of shape (imputation,)
+        Likelihood-ratio statistics at the pooled estimates of both models.
+    k : int
+        Difference of the numbers of parameters.
+
+    Returns
+    -------
+    WaldTest
+        F statistic with its degrees of freedom.
+    """
+    m = len(own)
+    riv = float((m + 1) / (k * (m - 1)) * (own.mean() - pooled.mean()))
+    value = float(pooled.mean() / (k * (1 + riv)))
+    df2 = li_df(k, m, riv)
+    return WaldTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
+
+
+def li_df(k: int, m: int, riv: float) -> float:
+    """Denominator degrees of freedom of Li et al. (1991) for D1 and D3."""
+    if riv <= 0:
+        return float("inf")
+    t = k * (m - 1)
+    if t > 4:
+        return float(4 + (t - 4) * (1 + (1 - 2 / t) / riv) ** 2)
+    return float(t * (1 + 1 / k) * (1 + 1 / riv) ** 2 / 2)
+
+
+def reiter_df(k: int, m: int, riv: float, dfcom: float) -> float:
+    """Denominator degrees of freedom of Reiter (2007) for D1 with ``k (m - 1) > 4``."""
+    t = k * (m - 1)
+    a = riv * t / (t - 2)
+    v = (dfcom + 1) / (dfcom + 3) * dfcom
+    c1, c2 = v - 2 * (1 + a), v - 4 * (1 + a)
+    series = (
+        a**2 * c1 / ((1 + a) ** 2 * c2)
+        + 8 * a**2 * c1 / ((1 + a) * c2**2)
+        + 4 * a**2 / ((1 + a) * c2)
+        + 4 * a**2 / (c2 * c1)
+        + 16 * a**2 * c1 / c2**3
+        + 8 * a**2 / c2**2
+    )
+    return float(4 + 1 / (1 / c2 + series / (t - 4)))

@@ -1,0 +1,151 @@
+"""Rubin's rules against R's mice and mitml, and against their closed forms."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from psmvae.multiple import Analyses, Estimates, read_estimates
+from psmvae.multiple.rubin import degrees_of_freedom, pool_scalars
+
+# written by benchmarks/r_pool.R
+R = json.loads((Path(__file__).parent / "r_pool.json").read_text())
+MODELS = ["lm", "glm", "coxph"]
+
+
+def fits_of(model: str) -> Analyses:
+    r = R[model]
+    freedom = r["pooled"]["dfcom"][0]
+    results = []
+    for estimate, covariance in zip(r["estimates"], r["covariances"], strict=True):
+        matrix = np.array(covariance, dtype=float)
+        values = np.array(estimate, dtype=float)
+        results.append(Estimates(tuple(r["terms"]), values, matrix.diagonal(), matrix, freedom))
+    return Analyses(results)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_pooled_values_equal_those_of_r(model):
+    summary = fits_of(model).pool().summary()
+    for name, expected in R[model]["pooled"].items():
+        np.testing.assert_allclose(summary[name], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("method", ["D1", "D1_dfcom", "D2"])
+def test_multivariate_tests_equal_those_of_r(model, method):
+    r = R[model]
+    if model == "glm" and method == "D1_dfcom":
+        pytest.skip("Reiter's degrees of freedom need k (m - 1) > 4")
+    tested = {"lm": r["terms"][1:], "glm": r["terms"][1:], "coxph": r["terms"][1:]}[model]
+    hypothesis = ", ".join(f"{term} = 0" for term in tested)
+    dfcom = r["pooled"]["dfcom"][0] if method == "D1_dfcom" else np.inf
+    found = fits_of(model).test(hypothesis, method=method[:2], dfcom=dfcom)
+    expected = list(r[method].values())
+    np.testing.assert_allclose(list(found), expected, rtol=1e-8)
+
+
+def test_degrees_of_freedom_without_between_variance_are_those_of_complete_data():
+    # Barnard and Rubin (1999): lambda = 0 leaves (v + 1) / (v + 3) v
+    assert degrees_of_freedom(5, np.array([0.0]), 20.0)[0] == pytest.approx(21 / 23 * 20)
+    assert np.isinf(degrees_of_freedom(5, np.array([0.0]))[0])
+    assert degrees_of_freedom(5, np.array([0.5]), df="rubin")[0] == pytest.approx(4 / 0.25)
+
+
+def test_estimates_without_any_variance_pool_to_themselves():
+    pooled = pool_scalars(np.ones((3, 1)), np.zeros((3, 1)), 10.0)
+    assert (pooled.estimate[0], pooled.t[0], pooled.lambda_[0]) == (1.0, 0.0, 0.0)
+
+
+def test_intervals_cover_at_their_level():
+    # complete data with noise added as imputations: Q_l ~ N(Q, B), U constant
+    rng = np.random.default_rng(0)
+    m, b, u, n = 10, 1.0, 1.0, 4000
+    true = rng.normal(0, np.sqrt(u), n) + rng.normal(0, np.sqrt(b), n)
+    each = true + rng.normal(0, np.sqrt(b), (m, n))
+    pooled = pool_scalars(each, np.full((m, n), u))
+    from scipy import stats
+
+    width = stats.t.ppf(0.975, pooled.df) * np.sqrt(pooled.t)
+    assert np.mean(np.abs(pooled.estimate) < width) == pytest.approx(0.95, abs=0.01)
+
+
+def test_pooling_on_a_scale_is_pooling_of_transformed_estimates():
+    rho, n = np.array([0.3, 0.5, 0.4]), 50
+    fits = Analyses([{"rho": (r, (1 - r**2) ** 2 / (n - 3))} for r in rho])
+    result = fits.pool(scale="fisher_z")
+    by_hand = pool_scalars(np.arctanh(rho)[:, None], np.full((3, 1), 1 / (n - 3)))
+    np.testing.assert_allclose(result.pooled, by_hand)
+    assert result.summary()["estimate"][0] == pytest.approx(np.tanh(np.arctanh(rho).mean()))
+
+
+def test_exponentiated_estimates():
+    fits = Analyses([{"a": (0.0, 1.0)}, {"a": (0.2, 1.0)}])
+    plain, ratio = (fits.pool().summary(exponentiate=e) for e in (False, True))
+    for name in ("estimate", "conf_low", "conf_high"):
+        assert ratio[name][0] == pytest.approx(np.exp(plain[name][0]))
+    assert ratio["std_error"][0] == plain["std_error"][0]
+
+
+def test_numbers_without_variance_have_a_mean_and_a_between_variance():
+    summary = Analyses([1.0, 2.0, 3.0]).pool().summary()
+    assert (summary["estimate"][0], summary["b"][0]) == (2.0, 1.0)
+    assert np.isnan(summary["std_error"][0])
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"a": (1.0, 0.25), "b": (2.0, 0.5)},
+        {"term": ["a", "b"], "estimate": [1.0, 2.0], "variance": [0.25, 0.5]},
+        pd.DataFrame({"estimate": [1.0, 2.0], "variance": [0.25, 0.5]}, index=["a", "b"]),
+        pl.DataFrame({"term": ["a", "b"], "estimate": [1.0, 2.0], "std_error": [0.5, 0.5**0.5]}),
+    ],
+    ids=["pairs", "columns", "pandas", "polars"],
+)
+def test_estimates_are_read_from(result):
+    found = read_estimates(result)
+    assert found.terms == ("a", "b")
+    np.testing.assert_allclose(found.estimate, [1, 2])
+    np.testing.assert_allclose(found.variance, [0.25, 0.5])
+
+
+def test_estimates_of_scikit_learn_have_no_variance():
+    x = pd.DataFrame({"u": [0.0, 1.0, 2.0], "v": [1.0, 0.0, 1.0]})
+    found = read_estimates(LinearRegression().fit(x, 1 + 2 * x["u"] + 3 * x["v"]))
+    assert found.terms == ("intercept", "u", "v")
+    np.testing.assert_allclose(found.estimate, [1, 2, 3])
+    assert np.isnan(found.variance).all()
+
+
+def test_different_terms_are_named():
+    with pytest.raises(ValueError, match=r"imputations 0 and 1 .*'b'"):
+        Analyses([{"a": 1.0}, {"b": 1.0}]).pool()
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda: Analyses([1.0]).pool(), "at least 2"),
+        (lambda: Analyses([-1.0, 1.0]).pool(scale="log"), "domain"),
+        (lambda: Analyses([1.0, 1.0]).pool(scale="cube"), "scale must be"),
+        (lambda: Analyses([1.0, 2.0]).test("estimate = 0"), "covariance"),
+        (lambda: fits_of("lm").test("bmi"), "form"),
+        (lambda: fits_of("lm").test("weight = 0"), "unknown term 'weight'"),
+        (lambda: fits_of("lm").test("bmi = 0", method="D9"), "method"),
+        (lambda: fits_of("lm").pool(df="many"), "df must be"),
+        (lambda: fits_of("lm").pool().summary(conf_level=95), "conf_level"),
+    ],
+)
+def test_wrong_requests_are_errors(call, match):
+    with pytest.raises(ValueError, match=match):
+        call()
+
+
+def test_an_object_without_estimates_is_a_type_error():
+    with pytest.raises(TypeError, match="object"):
+        read_estimates(object())
