@@ -1,11 +1,11 @@
-"""Imputation error on scikit-learn's breast cancer data, by the protocol of the paper.
+"""Error of PSMVAE on the breast cancer data, against mean imputation, MICE and MissForest.
 
-Per seed: every cell goes missing with probability `rate`; a permutation splits the rows 8:1:1; a
-method is fitted on the 80 % and imputes the missing cells of that same 80 %; the error is the root
-mean squared error over those cells, each column divided by the range of its complete values in the
-80 % (so taken, mean imputation gives the paper's figure). Every method sees the incomplete table
-alone. The baselines get it standardised by its observed cells, as in the paper; psmvae takes it as
-it is. Run with
+The data are scikit-learn's, the protocol is that of the paper. For each seed, every cell goes
+missing with probability `rate`; a permutation splits the rows 8:1:1; a method is fitted to the 80 %
+and imputes the missing cells of these rows; the error is the root mean squared error over those
+cells, in ranges of the columns in the 80 % (by this definition, mean imputation has the error that
+the paper reports). Every method gets only the incomplete table. The baselines get it standardised
+by its observed cells, as in the paper. Run with
 
     python benchmarks/breast.py [--seeds 0 1 2 3 4] [--rates 0.2 0.8] [--methods mean mice ...]
 """
@@ -49,7 +49,7 @@ DISCRETE_BELOW = 20
 
 
 def standardised(impute: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-    """Standardise by the observed cells, impute, undo."""
+    """Standardise by the observed cells, impute and scale back."""
 
     def run(x: Floats) -> Floats:
         center, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
@@ -80,7 +80,7 @@ METHODS: dict[str, Callable[[int], Callable[[Floats], Floats]]] = {
 
 
 def evaluate(method: str, rate: float, seed: int) -> dict[str, Any]:
-    """One cell of the table: fit, impute, score."""
+    """Fit, impute and score one method."""
     complete = load_breast_cancer().data
     rng = np.random.default_rng(seed)
     m = mcar(complete, rate, rng).m
@@ -90,7 +90,7 @@ def evaluate(method: str, rate: float, seed: int) -> dict[str, Any]:
     impute = METHODS[method](seed)
     start = time.perf_counter()
     with warnings.catch_warnings():
-        # The baselines stop after their default number of rounds, as in the paper.
+        # the baselines stop after their default number of iterations, as in the paper
         warnings.simplefilter("ignore", ConvergenceWarning)
         filled = impute(np.where(observed, truth, np.nan))
     seconds = time.perf_counter() - start
@@ -104,7 +104,7 @@ def evaluate(method: str, rate: float, seed: int) -> dict[str, Any]:
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """Mean over seeds, a row a method: RMSE (its standard deviation) and seconds a fit."""
+    """A table with one row for each method: RMSE (mean ± standard deviation) and mean seconds."""
     rates = sorted({record["rate"] for record in records})
     head = [f"{rate:.0%} MCAR: RMSE | seconds" for rate in rates]
     lines = ["| method | " + " | ".join(head) + " |", "| --- |" + " --- | ---: |" * len(rates)]
@@ -119,7 +119,7 @@ def markdown(records: list[dict[str, Any]]) -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were made with."""
+    """Date, hardware and versions of a record."""
     packages = ("numpy", "scikit-learn", "torch")
     return {
         "date": datetime.now(UTC).date().isoformat(),
@@ -133,7 +133,7 @@ def machine() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Evaluate every method, rate and seed asked for."""
+    """Evaluate the given methods, rates and seeds."""
     parser = argparse.ArgumentParser(description="Imputation error on the breast cancer data.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--rates", type=float, nargs="+", default=[0.2, 0.8])

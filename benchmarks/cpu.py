@@ -1,21 +1,19 @@
-"""Training and imputation on a CPU, in the settings of the paper, against a plain loop.
+"""Speed of training and imputation on a CPU, against a direct implementation of the same model.
 
-PSMVAE(b) with batch 200, 10 sets, z of 20 and hidden layers of 128, on a random table of 16,000 x
-16 numbers with a fifth of the cells missing.
+The model is PSMVAE(b) of the paper: batches of 200, 10 sets, z of dimension 20, hidden layers of
+128, on a random table of 16,000 x 16 numbers with 20 % of the cells missing. Measured are:
 
-1. A training step. `PSMVAEImputer.paper("b").fit` trains as for any user; an epoch's seconds, over
-   its steps, are a step. After every epoch the plain loop over the sets (plain_loop.py, the same
-   factors and sizes, torch's own Adam) does some steps on batches of the same table, so that both
-   meet the same moods of the machine: as PyTorch comes, and with matrix products by the library
-   that psmvae takes on this processor. First rounds, which set things up, are left out.
-2. Imputation with K = 100 draws. `Posterior.impute` on all rows at once, against the same call for
-   one row after another, and against the plain loop's own imputation of a row. One row at a time is
-   measured on few rows, and told in seconds a row.
+1. seconds of a training step of `PSMVAEImputer.paper("b").fit` (those of an epoch, divided by its
+   steps); against steps of a Python loop over the sets (plain_loop.py: the same factors and sizes,
+   PyTorch's Adam), once with PyTorch's default library for matrix products and once with the one
+   that psmvae selects on this processor. The loop runs after every epoch, so that changes of the
+   machine's load affect both. The first round is left out.
+2. seconds of an imputed row with K = 100 draws, `Posterior.impute` on all rows at once; against the
+   same call one row at a time, and against the plain loop one row at a time, both on few rows.
+3. share of the time in matrix products, in random numbers and in other operations, from a profile;
+   beside the speed of a large matrix product.
 
-3. What bounds both, from a profile: the share of matrix products, of random numbers and of all
-   other operations, and their number; beside it how many operations a second a large product does.
-
-Figures are medians of the rounds; a ratio is the other's median over psmvae's. Run with
+Figures are medians over the rounds; a ratio is the other median divided by that of psmvae. Run with
 
     python benchmarks/cpu.py [--threads 2] [--rounds 7]
 """
@@ -51,13 +49,13 @@ KINDS_OF_OPERATIONS = {
     "products": {f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm")},
     "random": {f"aten::{name}" for name in ("uniform_", "normal_", "randn", "rand")},
 }
-PLAIN, PLAIN_BY_BLAS = "plain loop", "plain loop, products by the library psmvae takes"
-# How many times faster than the others psmvae is meant to be.
+PLAIN, PLAIN_BY_BLAS = "plain loop", "plain loop, matrix products as in psmvae"
+# Target ratios: how many times faster psmvae should be.
 ASKED = {"step": 4.0, "imputation": 10.0}
 
 
 def random_table(n_rows: int, n_columns: int) -> np.ndarray:
-    """Standardised numbers tied by three factors, NaN where missing."""
+    """Standardised numbers with three common factors, NaN where missing."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n_rows, 3)) @ rng.normal(size=(3, n_columns))
     x += 0.5 * rng.normal(size=x.shape)
@@ -73,7 +71,7 @@ def tensors(table: np.ndarray) -> tuple[Tensor, Tensor]:
 
 
 def seconds_of(run: Callable[[], Any]) -> float:
-    """How long a call takes."""
+    """Seconds of a call."""
     start = time.perf_counter()
     run()
     return time.perf_counter() - start
@@ -89,7 +87,7 @@ class PlainTraining:
         self.generator = torch.Generator().manual_seed(0)
 
     def steps(self, n: int) -> None:
-        """Do ``n`` steps."""
+        """Run ``n`` steps."""
         for _ in range(n):
             rows = torch.randint(len(self.x), (BATCH,), generator=self.generator)
             self.adam.zero_grad()
@@ -100,7 +98,7 @@ class PlainTraining:
 def training(
     table: np.ndarray, rounds: int, plain_steps: int
 ) -> tuple[dict[str, list[float]], PSMVAEImputer, PlainLoop]:
-    """Seconds of a step of each, a figure a round; and the two trained models."""
+    """Seconds of a step of each method in every round, and the two trained models."""
     plain = PlainTraining(*tensors(table))
     imputer = PSMVAEImputer.paper("b", max_epochs=rounds + 1, device="cpu", random_state=0)
     steps = max(1, len(table) // BATCH)
@@ -111,7 +109,7 @@ def training(
     def after_an_epoch(_progress: Any) -> None:
         nonlocal mark
         taken["psmvae"].append((time.perf_counter() - mark) / steps)
-        # inside of fit, products are done by BLAS on some processors
+        # inside `fit` PyTorch uses BLAS on some processors
         taken[PLAIN_BY_BLAS].append(seconds_of(lambda: plain.steps(plain_steps)) / plain_steps)
         inside = torch.backends.mkldnn.set_flags(_enabled=onednn)[0]
         taken[PLAIN].append(seconds_of(lambda: plain.steps(plain_steps)) / plain_steps)
@@ -126,7 +124,7 @@ def training(
 def imputation(
     imputer: PSMVAEImputer, plain: PlainLoop, table: np.ndarray, draws: int, rounds: int, few: int
 ) -> dict[str, list[float]]:
-    """Seconds a row of each, a figure a round; ``few`` rows where they come one at a time."""
+    """Seconds of a row of each method in every round; ``few`` rows for one row at a time."""
     x, m = tensors(table)
     posterior = Posterior(imputer.model_, draws, seed=0)
     few = min(few, len(x))
@@ -144,7 +142,7 @@ def imputation(
         "psmvae, one row at a time": (one_row_at_a_time, few),
         "plain loop, one row at a time": (plain_loop, few),
     }
-    # what a first call sets up is no part of the figures
+    # first calls include set-up costs
     posterior.impute(x[:few], m[:few])
     plain.impute_row(x[0], m[0], draws)
     taken: dict[str, list[float]] = {name: [] for name in ways}
@@ -155,7 +153,7 @@ def imputation(
 
 
 def summary(what: str, taken: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """A record a method: median, spread over the rounds, and how many times psmvae's median."""
+    """Records of the methods: median, all rounds, and the ratio to the median of psmvae."""
     own = float(np.median(taken["psmvae"]))
     records = []
     for name, values in taken.items():
@@ -168,7 +166,7 @@ def summary(what: str, taken: dict[str, list[float]]) -> list[dict[str, Any]]:
 
 
 def bounds(imputer: PSMVAEImputer, table: np.ndarray, draws: int) -> list[dict[str, Any]]:
-    """Where the time of an epoch of training and of imputation goes."""
+    """Profile an epoch of training and an imputation."""
     again = PSMVAEImputer.paper("b", max_epochs=1, device="cpu", random_state=0)
     x, m = tensors(table)
     posterior = Posterior(imputer.model_, draws, seed=0)
@@ -199,13 +197,13 @@ def bounds(imputer: PSMVAEImputer, table: np.ndarray, draws: int) -> list[dict[s
     return [*parts, {"what": "large product", "gflop_a_second": 2 * 1024**3 / taken / 1e9}]
 
 
-def told(profiles: list[dict[str, Any]]) -> str:
-    """The profile in words."""
+def profile_text(profiles: list[dict[str, Any]]) -> str:
+    """The profiles as sentences."""
     units = {"step": "a training step", "imputation": "an imputed row"}
     lines = [
         f"Of the time in PyTorch's operations, for {units[each['what']]} "
         f"{each['share']['products']:.0%} go to matrix products and {each['share']['random']:.0%} "
-        f"to random numbers, in {each['calls']:,.0f} calls (with those that calls make)."
+        f"to random numbers, in {each['calls']:,.0f} calls (nested calls included)."
         for each in profiles[:-1]
     ]
     peak = profiles[-1]["gflop_a_second"]
@@ -213,7 +211,7 @@ def told(profiles: list[dict[str, Any]]) -> str:
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """A row a method."""
+    """A table with one row for each method."""
     units = {"step": "training step", "imputation": "imputed row"}
     lines = [
         "| | method | ms | fastest to slowest round | times psmvae |",
@@ -230,15 +228,17 @@ def markdown(records: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    """Measure both and write the record."""
+    """Measure and write the record."""
     parser = argparse.ArgumentParser(description="Training and imputation on a CPU.")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="default: all cores")
     parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--columns", type=int, default=16)
-    parser.add_argument("--draws", type=int, default=100, help="K, at imputation")
-    parser.add_argument("--rounds", type=int, default=7, help="epochs that are timed")
+    parser.add_argument("--draws", type=int, default=100, help="K, draws of an imputed row")
+    parser.add_argument("--rounds", type=int, default=7, help="timed epochs")
     parser.add_argument("--impute-rounds", type=int, default=3)
-    parser.add_argument("--plain-steps", type=int, default=40, help="of the plain loop, a round")
+    parser.add_argument(
+        "--plain-steps", type=int, default=40, help="steps of the plain loop in a round"
+    )
     parser.add_argument("--few", type=int, default=200, help="rows imputed one at a time")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -253,7 +253,7 @@ def main() -> None:
     rows = summary("imputation", taken)
     print(markdown(rows))
     profiles = bounds(imputer, table, options.draws)
-    print(f"\n{told(profiles)}")
+    print(f"\n{profile_text(profiles)}")
     settings = {name: value for name, value in vars(options).items() if name != "out"}
     result = {
         "settings": settings,

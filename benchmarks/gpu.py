@@ -1,21 +1,23 @@
-"""Training and imputation on one GPU, in the settings of the paper: PSMVAE(b), all its factors.
+"""Speed and accuracy of training and imputation on one GPU, with the paper's hyperparameters.
 
-Batch 200, 10 sets, z of 20, hidden layers of 128, letter's 16,000 x 16 training table (from
-``PSMVAE_DATA_HOME``; a random table of that shape without it).
+The model is PSMVAE(b) with all its factors: batches of 200, 10 sets, z of dimension 20, hidden
+layers of 128. The table is the 16,000 x 16 training table of letter (from ``PSMVAE_DATA_HOME``;
+without it, random numbers of the same shape). Measured are:
 
-1. A training step, one member and several stacked: the same captured step that `fit` replays, and
-   as it is compiled for long trainings; beside it the same step without capture, and a plain loop
-   over the sets (plain_loop.py).
-2. Imputation with K = 10,000 draws for every row, in milliseconds a row, and with draws spent where
-   the effective sample size asks for them; with the RMSE of each, by the paper's protocol.
-3. What bounds a step and an imputation: kernels and their time, from profiles, beside the largest
-   bandwidth and speed that this GPU shows.
-4. Whether compiling and tensor cores cost accuracy: the RMSE (K = 1) of five members by five seeds,
-   with both and with neither.
+1. milliseconds of a training step for one member and several stacked ones, as the CUDA graph that
+   `fit` replays, and with the loss compiled by `torch.compile`; against the same step without a
+   graph, and against a direct implementation with a Python loop over the sets (plain_loop.py);
+2. milliseconds and RMSE of an imputed row with K = 10,000 draws for every row; against draws that
+   stop at a target effective sample size;
+3. number and time of the kernels of a step and of an imputation, from profiles; against the largest
+   bandwidth and speed that this GPU reaches;
+4. RMSE (K = 1) of five seeds, stacked, with the loss compiled and products in TF32; against the
+   same without both.
 
-Run with
+Compiled steps (part of 1, and 4) need the package of the replication, psmvae_paper; leave them out
+with ``--no-compiled``. Run with
 
-    python benchmarks/gpu.py [--epochs 200] [--rows 16000]
+    python benchmarks/gpu.py [--epochs 200] [--rows 16000] [--no-compiled]
 """
 
 from __future__ import annotations
@@ -26,14 +28,13 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from psmvae_paper.compiled import Compiled
-from psmvae_paper.stacked_fit import fit_stacked
 from torch.profiler import ProfilerActivity, profile
 
 from plain_loop import PlainLoop
@@ -43,20 +44,34 @@ from psmvae.nn.noise import Noise
 from psmvae.simulate import mcar
 from psmvae.table.codec import Codec
 from psmvae.training import loop
+from psmvae.training.adam import Adam
+from psmvae.training.data import TrainingData
 from psmvae.training.step import Stepper
-from psmvae.training.validation import Table
 from psmvae.training.weights import Weights
 
 RESULTS = Path(__file__).parent / "results" / "gpu.json"
 BATCH, RATE = 200, 0.2
-# What kernels of matrix products have in their names.
+# Parts of the names of matrix product kernels.
 PRODUCTS = ("gemm", "cutlass", "nvjet")
-# Rows and draws of the profile of an imputation.
+# Rows and draws of the profiled imputation.
 PROFILED_ROWS, PROFILED_DRAWS = 1000, 1000
 
 
+def replication() -> tuple[Any, Any]:
+    """Import what compiles a loss and what stacks fits, both parts of the replication."""
+    try:
+        from psmvae_paper import compiled, stacked_fit
+    except ModuleNotFoundError:
+        message = (
+            "psmvae_paper is not installed: run 'pip install -e replication', or leave the "
+            "compiled steps out with --no-compiled."
+        )
+        raise SystemExit(message) from None
+    return compiled, stacked_fit
+
+
 def letter(seed: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
-    """The complete 80 % of letter and the same with holes."""
+    """Training rows (80 %) of letter: complete, with missing cells, and the name of the table."""
     rng = np.random.default_rng(seed)
     home = os.environ.get("PSMVAE_DATA_HOME")
     if home:
@@ -71,12 +86,12 @@ def letter(seed: int = 0) -> tuple[np.ndarray, np.ndarray, str]:
         what = "random"
     rows = rng.permutation(len(complete))[: int(0.8 * len(complete))]
     m = mcar(complete, RATE, rng).m
-    holes = np.where(m, complete, np.nan)
-    return complete[rows], holes[rows], what
+    incomplete = np.where(m, complete, np.nan)
+    return complete[rows], incomplete[rows], what
 
 
 def rmse(filled: np.ndarray, complete: np.ndarray, missing: np.ndarray) -> float:
-    """By the paper: columns over their range, those with few values rounded."""
+    """RMSE by the paper: in ranges of the columns; columns with few distinct values are rounded."""
     few = np.array([len(np.unique(c)) < 20 for c in complete.T])
     filled = np.where(few, np.rint(filled), filled)
     error = (filled - complete) / np.ptp(complete, axis=0)
@@ -84,7 +99,7 @@ def rmse(filled: np.ndarray, complete: np.ndarray, missing: np.ndarray) -> float
 
 
 def seconds(run: Callable[[], Any], repeats: int) -> float:
-    """Median seconds of a run on the GPU."""
+    """Median seconds of a call, including queued GPU work."""
     taken = []
     for _ in range(repeats):
         torch.cuda.synchronize()
@@ -95,42 +110,44 @@ def seconds(run: Callable[[], Any], repeats: int) -> float:
     return float(np.median(taken))
 
 
-def prepared(holes: np.ndarray, n_members: int) -> tuple[PSMVAEImputer, Any, Any]:
-    """An untrained imputer on the GPU and the table's tensors."""
+def prepared(incomplete: np.ndarray, n_members: int) -> tuple[PSMVAEImputer, Any, Any]:
+    """An untrained imputer on the GPU and the tensors of the table."""
     imputer = PSMVAEImputer.paper("b", n_members=n_members, device="cuda", random_state=0)
-    encoded = imputer._read(holes)  # noqa: SLF001 (the parts of fit, to time one of them)
+    encoded = imputer._read(incomplete)  # noqa: SLF001 (fit in parts, to time one of them)
     imputer._build()  # noqa: SLF001
     imputer.model_.to("cuda")
     return imputer, *imputer._tensors(encoded.x, encoded.m)  # noqa: SLF001
 
 
 def step_of(
-    holes: np.ndarray, n_members: int, *, captured: bool, compiled: bool = False
+    incomplete: np.ndarray, n_members: int, *, captured: bool, compiled: bool = False
 ) -> Callable[[], None]:
-    """One training step as `fit` does it."""
-    imputer, x, m = prepared(holes, n_members)
-    recipe = imputer._recipe(imputer._training(len(holes)))  # noqa: SLF001
+    """One training step as in `fit`."""
+    imputer, x, m = prepared(incomplete, n_members)
+    recipe = imputer._recipe()  # noqa: SLF001
     noise = Noise(0, "cuda")
-    table, weights = Table(x, m, n_members, 0.0, noise), Weights(imputer.model_.parameters(), 0.0)
-    adam = torch.optim.Adam([weights.now], lr=1e-3, fused=True, capturable=True)
-
-    loss_of = Compiled(recipe.loss, weights.parameters) if compiled else recipe.loss
+    data = TrainingData(x, m, n_members, 0.0, noise)
+    weights = Weights(imputer.model_.parameters(), 0.0)
+    adam = Adam(weights.flat, 1e-3)
+    loss = recipe.loss
+    if compiled:
+        loss = replication()[0].Compiled(loss, weights.parameters)
 
     def step(rows: torch.Tensor) -> None:
         with allow_tf32(x.device):
-            loss_of(table.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
-        weights.take_gradients(100.0)
+            loss(data.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
+        weights.collect_gradients()
         adam.step()
 
     stepper = Stepper(step, noise)
     stepper.captures = captured
-    rows = noise.shuffles(n_members, len(holes))[:, :BATCH]
+    rows = noise.shuffles(n_members, len(incomplete))[:, :BATCH]
     return lambda: stepper(rows)
 
 
-def plain_step(holes: np.ndarray) -> Callable[[], None]:
-    """One step of the plain loop."""
-    _, x, m = prepared(holes, 1)
+def plain_step(incomplete: np.ndarray) -> Callable[[], None]:
+    """One training step of the plain loop."""
+    _, x, m = prepared(incomplete, 1)
     model = PlainLoop(x.shape[1]).to("cuda")
     adam = torch.optim.Adam(model.parameters(), lr=1e-3)
 
@@ -142,28 +159,31 @@ def plain_step(holes: np.ndarray) -> Callable[[], None]:
     return step
 
 
-def steps(holes: np.ndarray) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Milliseconds of a step, and the profiles of those that `fit` does."""
+def steps(
+    incomplete: np.ndarray, *, compiled: bool
+) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """Milliseconds of a step, and profiles of the captured ones."""
     taken, profiles = {}, []
     others = (
-        ("plain loop over the sets", plain_step(holes), 20),
-        ("one member, not captured", step_of(holes, 1, captured=False), 50),
+        ("plain loop over the sets", plain_step(incomplete), 20),
+        ("one member, not captured", step_of(incomplete, 1, captured=False), 50),
     )
     for name, run, n in others:
         taken[name] = milliseconds(name, run, n)
-    for compiled in (False, True):
+    for is_compiled in (False, True) if compiled else (False,):
         for members in (1, 10, 30, 100):
-            run = step_of(holes, members, captured=True, compiled=compiled)
+            run = step_of(incomplete, members, captured=True, compiled=is_compiled)
             first = seconds(run, 1)
-            name = f"{members} member{'s' if members > 1 else ''}{', compiled' if compiled else ''}"
+            name = f"{members} member{'s' if members > 1 else ''}"
+            name += ", compiled" if is_compiled else ""
             taken[name] = milliseconds(name, run, 200)
-            about = {"members": members, "compiled": compiled, "first_call_seconds": first}
+            about = {"members": members, "compiled": is_compiled, "first_call_seconds": first}
             profiles.append(about | profiled(run, 10))
     return taken, profiles
 
 
 def milliseconds(name: str, run: Callable[[], None], n: int) -> float:
-    """Of one of n steps, after some that set things up."""
+    """Milliseconds of one of n steps, after eight that include set-up costs."""
     for _ in range(8):
         run()
     found = 1e3 * seconds(lambda: [run() for _ in range(n)], 5) / n
@@ -172,7 +192,7 @@ def milliseconds(name: str, run: Callable[[], None], n: int) -> float:
 
 
 def profiled(run: Callable[[], Any], n: int) -> dict[str, Any]:
-    """How many kernels a run has, how long they take, and which take longest."""
+    """Number and time of the kernels of a call, and the slowest of them."""
     with profile(activities=[ProfilerActivity.CUDA]) as found:
         for _ in range(n):
             run()
@@ -192,7 +212,7 @@ def profiled(run: Callable[[], Any], n: int) -> dict[str, Any]:
 
 
 def limits() -> dict[str, float]:
-    """What this GPU does at best: GB/s of a large copy, TFLOP/s of a large float32 product."""
+    """GB/s of a large copy and TFLOP/s of a large float32 matrix product."""
     numbers = torch.empty(2**28, device="cuda")
     copy = seconds(lambda: numbers.clone(), 5)
     square = torch.randn(8192, 8192, device="cuda")
@@ -204,60 +224,61 @@ def limits() -> dict[str, float]:
 
 
 def accuracy(epochs: int) -> list[dict[str, Any]]:
-    """RMSE of five seeds with plain products of float32, and compiled with tensor cores."""
-    complete, holes, _ = letter()
-    missing, found = np.isnan(holes), []
-    usual = loop.COMPILED_FROM
+    """RMSE of five seeds: float32 without compiling, and TF32 with the loss compiled."""
+    complete, incomplete, _ = letter()
+    missing, found = np.isnan(incomplete), []
+    compiled, stacked_fit = replication()
+    min_steps = compiled.MIN_STEPS
     for fast in (False, True):
-        loop.COMPILED_FROM = 0 if fast else 10**9
+        compiled.MIN_STEPS = 0 if fast else 10**9
         loop.allow_tf32 = allow_tf32 if fast else lambda _: nullcontext()
         imputers = [
             PSMVAEImputer.paper("b", max_epochs=epochs, n_draws=1, device="cuda", random_state=k)
             for k in range(5)
         ]
         began = time.perf_counter()
-        fit_stacked(imputers, [holes] * 5)
+        stacked_fit.fit_stacked(imputers, [incomplete] * 5)
         taken = time.perf_counter() - began
-        errors = [rmse(one.transform(holes), complete, missing) for one in imputers]
+        errors = [rmse(one.transform(incomplete), complete, missing) for one in imputers]
         found.append({"fast": fast, "epochs": epochs, "fit_seconds": taken, "rmse": errors})
         print(found[-1], flush=True)
-    loop.COMPILED_FROM = usual
+    compiled.MIN_STEPS = min_steps
     return found
 
 
 def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
-    """Milliseconds a row and RMSE, all draws and adaptive."""
-    complete, holes, what = letter()
+    """Milliseconds a row and RMSE, with all draws and with a target effective sample size."""
+    complete, incomplete, what = letter()
     imputer = PSMVAEImputer.paper("b", max_epochs=epochs, device="cuda", random_state=0)
     began = time.perf_counter()
-    imputer.fit(holes)
+    imputer.fit(incomplete)
     fit = time.perf_counter() - began
     print(f"fit of {epochs} epochs: {fit:.1f} s", flush=True)
-    complete, holes = complete[:n_rows], holes[:n_rows]
-    missing = np.isnan(holes)
-    x, m = imputer._tensors(*(lambda e: (e.x, e.m))(Codec(imputer.schema_).encode(holes)))  # noqa: SLF001
+    complete, incomplete = complete[:n_rows], incomplete[:n_rows]
+    missing = np.isnan(incomplete)
+    x, m = imputer._tensors(*(lambda e: (e.x, e.m))(Codec(imputer.schema_).encode(incomplete)))  # noqa: SLF001
     cells = []
-    for n_draws, enough in (
+    for n_draws, target in (
         (1, None),
         (100, None),
         (10_000, None),
-        *((10_000, enough) for enough in (10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 1000.0)),
+        *((10_000, target) for target in (10.0, 20.0, 50.0, 100.0, 200.0, 400.0, 1000.0)),
     ):
-        imputer.set_params(n_draws=n_draws, target_ess=enough)
+        imputer.set_params(n_draws=n_draws, advanced=replace(imputer.advanced, target_ess=target))
         posterior = imputer._posterior(1)  # noqa: SLF001
         with torch.no_grad():
             posterior.impute(x[:64], m[:64])
             taken = seconds(lambda p=posterior: p.impute(x, m), 1 if n_draws > 100 else 3)
-        error = rmse(imputer.transform(holes), complete, missing)
+        error = rmse(imputer.transform(incomplete), complete, missing)
         cell = {
             "n_draws": n_draws,
-            "enough": enough,
+            "target_ess": target,
             "ms_a_row": 1e3 * taken / n_rows,
             "rmse": error,
         }
         cells.append(cell)
         print(cell, flush=True)
-    imputer.set_params(n_draws=PROFILED_DRAWS, target_ess=None)
+    imputer.set_params(n_draws=PROFILED_DRAWS, advanced=replace(imputer.advanced, target_ess=None))
     posterior, some = imputer._posterior(1), slice(0, PROFILED_ROWS)  # noqa: SLF001
     with torch.no_grad():
         about = profiled(lambda: posterior.impute(x[some], m[some]), 3)
@@ -273,14 +294,17 @@ def imputation(epochs: int, n_rows: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure all and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--rows", type=int, default=16_000)
+    """Measure and write the record."""
+    parser = argparse.ArgumentParser(description="Training and imputation on one GPU.")
+    parser.add_argument("--epochs", type=int, default=200, help="epochs of the fits")
+    parser.add_argument("--rows", type=int, default=16_000, help="rows to impute")
+    parser.add_argument("--no-compiled", action="store_true", help="do not need psmvae_paper")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    _, holes, what = letter()
-    steps_ms, profiles = steps(holes)
+    if not options.no_compiled:
+        replication()
+    _, incomplete, what = letter()
+    steps_ms, profiles = steps(incomplete, compiled=not options.no_compiled)
     record = {
         "gpu": torch.cuda.get_device_name(),
         "versions": {name: version(name) for name in ("torch", "numpy")},
@@ -288,7 +312,7 @@ def main() -> None:
         "limits": limits(),
         "steps_ms": steps_ms,
         "profiles": profiles,
-        "accuracy": accuracy(options.epochs),
+        "accuracy": None if options.no_compiled else accuracy(options.epochs),
         "imputation": imputation(options.epochs, options.rows),
     }
     options.out.write_text(json.dumps(record, indent=1) + "\n")

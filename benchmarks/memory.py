@@ -1,10 +1,10 @@
-"""Peak memory of `transform` with 100 draws on 100,000 rows x 20 columns, above the import.
+"""Peak memory of `transform` with 100 draws on 100,000 x 20 cells, above that of the imports.
 
-Every row has all its draws, as where held-out cells ask for them.
+Every row gets all its draws, the most expensive case.
 
-The measurement runs in a fresh process: import and fit on few rows, reset the kernel's high-water
-mark, transform the big table, read the mark again (Linux only). The table itself and the result
-count as part of what `transform` needs. Run with
+The measurement runs in a fresh process (Linux only): import, fit to few rows, reset the kernel's
+high-water mark, transform the large table, read the mark. The figure includes the table and the
+result. Run with
 
     python benchmarks/memory.py [--rows 100000] [--columns 20] [--draws 100]
 """
@@ -33,7 +33,7 @@ def resident(field: str) -> int:
 
 
 def reset_high_water_mark() -> bool:
-    """Lower VmHWM to what is resident now; without the right to, the figure is an upper bound."""
+    """Lower VmHWM to VmRSS; without permission, the figure is an upper bound."""
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
@@ -42,13 +42,13 @@ def reset_high_water_mark() -> bool:
 
 
 def measure(rows: int, columns: int, draws: int) -> dict[str, float | bool]:
-    """Import, fit on few rows, then transform the big table."""
+    """Import, fit to few rows, then transform the large table."""
     import numpy as np
 
-    # otherwise loaded by `fit`, and no part of what `transform` takes
+    # imported here, so that it does not count as memory of `transform`
     import torch  # noqa: F401
 
-    from psmvae import PSMVAEImputer
+    from psmvae import Advanced, PSMVAEImputer
     from psmvae.simulate import mcar
 
     imported = resident("VmRSS")
@@ -60,10 +60,15 @@ def measure(rows: int, columns: int, draws: int) -> dict[str, float | bool]:
         x[~mcar(x, 0.2, rng).m] = np.nan
         return x
 
-    settings = {"n_draws": draws, "target_ess": None, "max_epochs": 2, "device": "cpu"}
-    imputer = PSMVAEImputer(random_state=0, **settings)
+    imputer = PSMVAEImputer(
+        n_draws=draws,
+        advanced=Advanced(target_ess=None),
+        max_epochs=2,
+        device="cpu",
+        random_state=0,
+    )
     imputer.fit(table(2000))
-    # two epochs decide nothing about draws
+    # use draws, whatever two epochs of training would choose
     imputer.model_.weight_power.fill_(1.0)
     imputer.model_.use_posterior_mean.zero_()
 
@@ -86,7 +91,7 @@ def measure(rows: int, columns: int, draws: int) -> dict[str, float | bool]:
 
 
 def main() -> None:
-    """Measure in a fresh process and record the result."""
+    """Measure in a fresh process and write the record."""
     parser = argparse.ArgumentParser(description="Peak memory of transform.")
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--columns", type=int, default=20)
@@ -105,7 +110,7 @@ def main() -> None:
     result = {"settings": size, "cpus": os.cpu_count(), **json.loads(done.stdout)}
     print(
         f"transform of {size['rows']:,} x {size['columns']} with {size['draws']} draws: "
-        f"{result['above_import_gib']:.2f} GiB above the import, {result['seconds']:.0f} s"
+        f"{result['above_import_gib']:.2f} GiB above the imports, {result['seconds']:.0f} s"
     )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")

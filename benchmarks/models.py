@@ -1,23 +1,23 @@
-"""Imputation error, accuracy and time of every imputer, with default settings, on three tables.
+"""Error, accuracy and time of every imputer with its default settings, compared on three tables.
 
 Tables: *breast* (scikit-learn, 569 x 30 real numbers), *digits* (scikit-learn, 1,797 images of
-8 x 8 whole numbers), *mixed* (simulated, 1,500 rows of numbers, positive numbers, counts and
-levels, tied by three latent factors).
+8 x 8 whole numbers), *mixed* (simulated, 1,500 rows of real and positive numbers, counts and
+levels with three common latent factors).
 
-Protocol, that of the paper: per seed, cells go missing; a permutation splits the rows 8:1:1;
-a method is fitted on the 80 % and imputes the missing cells of that same 80 %. Every method sees
-the incomplete table alone, and the kinds of the mixed table's columns. Columns that are constant
-in the 80 % are left out.
+The protocol is that of the paper: for each seed, cells go missing; a permutation splits the rows
+8:1:1; a method is fitted to the 80 % and imputes the missing cells of these rows. Every method gets
+only the incomplete table, and the kinds of the mixed table's columns. Columns that are constant in
+the 80 % are left out.
 
 - MCAR: every cell goes missing with probability `rate`.
 - MNAR: one random column of numbers, above its median, goes missing with probability `rate`, and
   nothing else (`psmvae.simulate.mnar_column`); in the mixed table one random column with levels
-  too, above its median level. The spread over seeds is then mostly *which* column was drawn:
-  compare methods by their ranks, which are taken within each seed.
+  too, above its median level. Most of the variation over seeds is then due to the choice of the
+  column: compare methods by their ranks, which are computed within each seed.
 
-RMSE is of the missing numbers, each column divided by the range of its complete values in the
-80 %; accuracy is the share of missing levels that are met. Seconds are of fit and transform, on
-one thread. Records are written as they finish. Run with
+RMSE is that of the missing numbers in ranges of their columns in the 80 %; accuracy is the fraction
+of missing levels that are imputed correctly. Seconds are those of fit and transform on one thread.
+Records are written as they come. Run with
 
     python benchmarks/models.py [--workers 2] [--resume] [--write] [--tables breast ...]
 """
@@ -68,49 +68,49 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "gain": (psmvae.GAINImputer, {}),
     "vae": (psmvae.VAEImputer, {}),
     "gmvae": (psmvae.GMVAEImputer, {}),
-    "gmvae-mask": (psmvae.GMVAEImputer, {"mask": True}),
+    "gmvae-mask": (psmvae.GMVAEImputer, {"mask_model": "latent"}),
     "dlgm": (psmvae.DLGMImputer, {}),
     "miwae": (psmvae.MIWAEImputer, {}),
     "not-miwae": (psmvae.NotMIWAEImputer, {}),
-    # as many sets as the others have, which do not count them
+    # as many sets as the GMVAE and the DLGM have by default
     "psmvae-none": (psmvae.PSMVAEImputer, {"mask_model": "none", "n_sets": 4}),
     "psmvae-latent": (psmvae.PSMVAEImputer, {"n_sets": 4}),
     "psmvae-self": (psmvae.PSMVAEImputer, {"mask_model": "self", "n_sets": 4}),
 }
-# What else the numbers were made with.
+# Further settings and versions of the records.
 WITH = {"threads_a_worker": 1, **{name: version(name) for name in ("pandas", "scipy")}}
 METRICS = {"rmse": "RMSE", "accuracy": "accuracy"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """A complete table, the kinds that must be declared, and which columns have levels."""
+    """A complete table, the kinds to declare, and the columns with levels."""
 
     complete: pd.DataFrame
     kinds: Mapping[str, str] = field(default_factory=dict)
     levels: tuple[str, ...] = ()
 
     def codes(self) -> NDArray[np.float64]:
-        """The numbers, and the position of each level."""
+        """All columns as numbers, levels as their codes."""
         coded = {name: self.complete[name].astype("category").cat.codes for name in self.levels}
         return self.complete.assign(**coded).to_numpy(dtype=np.float64)
 
 
 def breast() -> Table:
-    """Thirty positive measurements, nearly linear in one another."""
+    """Thirty positive measurements with nearly linear relations."""
     data = load_breast_cancer()
     return Table(pd.DataFrame(data.data, columns=list(data.feature_names)))
 
 
 def digits() -> Table:
-    """Grey levels from 0 to 16 of handwritten digits; pixels that are never inked are dropped."""
+    """Grey levels from 0 to 16 of handwritten digits, without constant pixels."""
     pixels = load_digits().data
-    inked = np.flatnonzero(np.ptp(pixels, axis=0) > 0)
-    return Table(pd.DataFrame(pixels[:, inked], columns=[f"pixel{j}" for j in inked]))
+    varying = np.flatnonzero(np.ptp(pixels, axis=0) > 0)
+    return Table(pd.DataFrame(pixels[:, varying], columns=[f"pixel{j}" for j in varying]))
 
 
 def mixed(n_rows: int = 1500) -> Table:
-    """Every kind of column, tied by three latent factors; the same table each time."""
+    """Columns of every kind with three common latent factors; the same table each time."""
     rng = np.random.default_rng(2021)
     f = rng.normal(size=(n_rows, 3))
 
@@ -123,8 +123,8 @@ def mixed(n_rows: int = 1500) -> Table:
 
     def choice(names: str) -> NDArray[np.str_]:
         levels = np.array(names.split())
-        pull = 1.5 * f @ rng.normal(size=(3, len(levels)))
-        return levels[(pull + rng.gumbel(size=pull.shape)).argmax(1)]
+        logits = 1.5 * f @ rng.normal(size=(3, len(levels)))
+        return levels[(logits + rng.gumbel(size=logits.shape)).argmax(1)]
 
     complete = pd.DataFrame(
         {
@@ -171,13 +171,13 @@ def score(
     """RMSE of the missing numbers in ranges of their columns, accuracy of the missing levels."""
     errors: list[float] = []
     hits: list[bool] = []
-    for name, hole in zip(truth, ~m.T, strict=True):
+    for name, missing in zip(truth, ~m.T, strict=True):
         if name in levels:
-            hits += list((filled[name].astype(str) == truth[name].astype(str))[hole])
+            hits += list((filled[name].astype(str) == truth[name].astype(str))[missing])
         else:
             true = truth[name].to_numpy(dtype=np.float64)
             off = filled[name].to_numpy(dtype=np.float64) - true
-            errors += list(off[hole] / np.ptp(true))
+            errors += list(off[missing] / np.ptp(true))
     return {
         "rmse": float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
         "accuracy": float(np.mean(hits)) if hits else None,
@@ -186,7 +186,7 @@ def score(
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement to be made."""
+    """One measurement: a method on a table with one mask."""
 
     table: str
     mechanism: str
@@ -210,7 +210,7 @@ class Cell:
 
 
 def evaluate(cell: Cell) -> Record:
-    """Hide, fit, impute, score."""
+    """Simulate the mask, fit, impute and score."""
     table = TABLES[cell.table]()
     rng = np.random.default_rng(cell.seed)
     m = simulate_mask(table, cell.mechanism, cell.rate, rng)
@@ -243,22 +243,22 @@ def one_thread() -> None:
 
 
 def save(result: dict[str, Any], path: Path) -> None:
-    """Write the records; a killed run leaves the old file or the new one, never half of one."""
+    """Write the records atomically: a killed run leaves a complete file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_path(path) as temporary:
         temporary.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def call(method: str) -> str:
-    """How a method is called in Python."""
+    """The Python expression that makes the imputer of a method."""
     cls, settings = METHODS[method]
     return f"`{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in settings.items())})`"
 
 
 def markdown(records: list[Record], metric: str) -> str:
-    """A row a method: mean ± standard deviation over seeds, mean rank, mean seconds.
+    """A table with one row for each method: mean ± standard deviation, mean rank, mean seconds.
 
-    Ranks are taken in each (mechanism, rate, seed) that all methods have; the best is 1.
+    Ranks are computed for each mechanism, rate and seed that all methods have; the best is 1.
     """
     frame = pd.DataFrame(records)
     within = frame.pivot(index=["mechanism", "rate", "seed"], columns="method", values=metric)
@@ -285,22 +285,22 @@ def markdown(records: list[Record], metric: str) -> str:
 
 
 def usual_device(records: pd.DataFrame) -> str:
-    """Where most of a method's cells were run."""
+    """The device of most records."""
     return str(records["device"].mode().iloc[0])
 
 
 def usual_seconds(records: pd.DataFrame) -> float:
-    """Mean seconds, of the cells on one kind of device only."""
+    """Mean seconds of the records on the usual device."""
     return float(records.loc[records["device"] == usual_device(records), "seconds"].mean())
 
 
 def decimals(value: float) -> str:
-    """Four digits after the point and no zero before it."""
+    """Four decimals without a leading zero."""
     return f"{value:.4f}".removeprefix("0")
 
 
 def report(result: dict[str, Any]) -> str:
-    """All tables, and what they were made with."""
+    """All tables, with a note on seeds and machines."""
     records = [r for r in result["records"] if "error" not in r]
     parts = []
     for table in TABLES:
@@ -318,16 +318,16 @@ def report(result: dict[str, Any]) -> str:
     if on_gpu:
         gpus = ", ".join(sorted({run["cuda"] for run in used if run["cuda"]}))
         note += (
-            f" Seconds of the deep methods on {', '.join(on_gpu)} are of a GPU ({gpus}) that "
-            "others used too, the rest of one thread of a CPU."
+            f" Seconds of the deep methods on {', '.join(on_gpu)} were measured on a shared GPU "
+            f"({gpus}), the others on one thread of a CPU."
         )
     if capped:
-        note += f" Deep methods stopped after {' or '.join(map(str, capped))} epochs at most."
+        note += f" Deep methods were trained for at most {' or '.join(map(str, capped))} epochs."
     return "\n\n".join([*parts, note])
 
 
 def run(cells: list[Cell], result: dict[str, Any], out: Path, workers: int) -> None:
-    """Measure every cell in processes of one thread each; add and save records as they come."""
+    """Measure the cells in processes of one thread each, saving records as they come."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=one_thread) as pool:
         waiting = {pool.submit(evaluate, cell): cell for cell in cells}
@@ -339,14 +339,14 @@ def run(cells: list[Cell], result: dict[str, Any], out: Path, workers: int) -> N
             record = asdict(cell) | {"run": len(result["runs"]) - 1} | found
             result["records"].append(record)
             save(result, out)
-            told = {k: found[k] for k in ("rmse", "accuracy", "seconds", "error") if found.get(k)}
-            text = ", ".join(f"{k} {v:.4g}" if k != "error" else str(v) for k, v in told.items())
+            shown = {k: found[k] for k in ("rmse", "accuracy", "seconds", "error") if found.get(k)}
+            text = ", ".join(f"{k} {v:.4g}" if k != "error" else str(v) for k, v in shown.items())
             place = f"{cell.table} {cell.mechanism} {cell.rate:.0%} seed {cell.seed}"
             print(f"[{done}/{len(cells)}] {place} {cell.method}: {text}", flush=True)
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure the given methods, tables, mechanisms, rates and seeds."""
     parser = argparse.ArgumentParser(description="Every imputer on three tables.")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
@@ -354,15 +354,15 @@ def main() -> None:
     mechanisms = ("mcar", "mnar")
     parser.add_argument("--mechanisms", nargs="+", choices=mechanisms, default=mechanisms)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--max-epochs", type=int, help="epochs of deep methods at most")
+    parser.add_argument("--max-epochs", type=int, help="maximum epochs of deep methods")
     parser.add_argument("--workers", type=int, default=1, help="processes, one thread each")
-    parser.add_argument("--device", default="cpu", help="where deep methods run")
-    parser.add_argument("--resume", action="store_true", help="keep the records there are")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/models.md")
+    parser.add_argument("--device", default="cpu", help="device of deep methods")
+    parser.add_argument("--resume", action="store_true", help="keep existing records")
+    parser.add_argument("--write", action="store_true", help="write the tables to docs/models.md")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
 
-    # the classical methods have no epochs and no device: one record serves all
+    # records of classical methods do not depend on max_epochs and device
     asked = {"max_epochs": options.max_epochs, "device": options.device}
     plain = {"max_epochs": None, "device": "cpu"}
 
@@ -373,7 +373,7 @@ def main() -> None:
     if options.resume and options.out.exists():
         result = json.loads(options.out.read_text())
         result["records"] = [r for r in result["records"] if "error" not in r]
-    # a cell that was run is done, wherever it was run
+    # a cell measured on another device is not repeated
     names = [f.name for f in fields(Cell) if f.name != "device"]
     there = {tuple(r[name] for name in names) for r in result["records"]}
     product = itertools.product(

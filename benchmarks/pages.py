@@ -1,4 +1,4 @@
-"""Tables of benchmarks on the pages of the documentation, between marks."""
+"""Tables of benchmarks on pages of the documentation, between comments that mark their place."""
 
 from __future__ import annotations
 
@@ -8,24 +8,33 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def marks(name: str) -> tuple[str, str]:
-    """Where a benchmark's table begins and ends."""
+    """The comments before and after the table of a benchmark."""
     script = f"benchmarks/{name}.py"
     return f"<!-- table of {script}: begin -->", f"<!-- table of {script}: end -->"
 
 
 def marked(name: str, table: str) -> str:
-    """A benchmark's table as it stands on a page."""
+    """The table of a benchmark with its comments."""
     begin, end = marks(name)
     return f"{begin}\n\n{table}\n\n{end}"
 
 
 def write_page(page: Path, name: str, table: str) -> None:
-    """Put the table between its marks.
+    """Replace the table of a benchmark on a page.
+
+    Parameters
+    ----------
+    page : Path
+        The page.
+    name : str
+        The benchmark.
+    table : str
+        Its new table.
 
     Raises
     ------
     ValueError
-        If the page has not each of them once, in order.
+        If the page does not have both comments, once each and in order.
     """
     begin, end = marks(name)
     try:

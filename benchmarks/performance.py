@@ -1,6 +1,7 @@
-"""Put the records of the speed benchmarks into docs/performance.md, between its marks.
+"""Write the tables of docs/performance.md from the records of the speed benchmarks.
 
-Records that are not there leave their place as it is. Run with
+Each table stands between two comments that name its record. A table without a record is not
+changed. Nothing is measured here. Run with
 
     python benchmarks/performance.py
 """
@@ -25,7 +26,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def gpu(record: dict[str, Any]) -> str:
-    """Steps, imputation and the profile of a step."""
+    """Tables of steps, of imputation and of the profiles of a step."""
     steps = record["steps_ms"]
     asked = {"1 member": 0.5, "100 members": 0.05}
     lines = ["| a training step | ms | ms a member | asked |", "| --- | ---: | ---: | ---: |"]
@@ -53,40 +54,46 @@ def gpu(record: dict[str, Any]) -> str:
         f"{limits['copy_gb_s']:,.0f} GB a second here, and a large product of float32 does "
         f"{limits['product_tflop_s']:.0f} TFLOP a second.",
     ]
-    plain, fast = record["accuracy"]
-    gain = np.array(fast["rmse"]) - np.array(plain["rmse"])
     lines += [
         "",
         f"{record['gpu']}, torch {record['versions']['torch']}, {record['table']}; the model of "
         f"the second table was trained for {imputation['epochs']} epochs.",
-        "",
+    ]
+    if record["accuracy"] is not None:
+        lines += ["", accuracy(*record["accuracy"])]
+    return "\n".join(lines)
+
+
+def accuracy(plain: dict[str, Any], fast: dict[str, Any]) -> str:
+    """One sentence on the RMSE with and without compiling and TF32."""
+    gain = np.array(fast["rmse"]) - np.array(plain["rmse"])
+    return (
         f"Accuracy: five seeds trained for {plain['epochs']} epochs (K = 1), float32 and not "
         f"compiled: RMSE {np.mean(plain['rmse']):.4f} ± {np.std(plain['rmse'], ddof=1):.4f} in "
         f"{plain['fit_seconds']:.1f} s; with tensor cores and compiled: "
         f"{np.mean(fast['rmse']):.4f} ± {np.std(fast['rmse'], ddof=1):.4f} in "
         f"{fast['fit_seconds']:.1f} s, compiling included. Differences by seed {gain.mean():+.4f} "
-        f"± {gain.std(ddof=1):.4f}.",
-    ]
-    return "\n".join(lines)
+        f"± {gain.std(ddof=1):.4f}."
+    )
 
 
 def draws(cells: list[dict[str, Any]]) -> list[str]:
-    """Imputation by draws: its time, its error, and how far that is from all draws' error."""
+    """Table of time and error of imputation, and the error relative to that of all draws."""
     most = max(cell["n_draws"] for cell in cells)
-    all_draws = next(c["rmse"] for c in cells if c["n_draws"] == most and c["enough"] is None)
-    lines = ["| draws | effective sample size asked | ms a row | RMSE | against all draws |"]
+    all_draws = next(c["rmse"] for c in cells if c["n_draws"] == most and c["target_ess"] is None)
+    lines = ["| draws | target effective sample size | ms a row | RMSE | against all draws |"]
     lines.append("| ---: | ---: | ---: | ---: | ---: |")
     for cell in cells:
-        enough = "all draws" if cell["enough"] is None else f"{cell['enough']:g}"
+        target = "all draws" if cell["target_ess"] is None else f"{cell['target_ess']:g}"
         lines.append(
-            f"| {cell['n_draws']:,} | {enough} | {cell['ms_a_row']:.4f} | {cell['rmse']:.4f} "
+            f"| {cell['n_draws']:,} | {target} | {cell['ms_a_row']:.4f} | {cell['rmse']:.4f} "
             f"| {cell['rmse'] / all_draws - 1:+.2%} |"
         )
     return lines
 
 
 def memory(record: dict[str, Any]) -> str:
-    """One sentence."""
+    """One sentence on the memory of `transform`."""
     settings = record["settings"]
     return (
         f"`transform` of {settings['rows']:,} x {settings['columns']}, {settings['draws']} draws: "
@@ -96,7 +103,7 @@ def memory(record: dict[str, Any]) -> str:
 
 
 def scales(record: dict[str, Any]) -> str:
-    """One table of all devices that were measured."""
+    """One table of all measured devices."""
     records = list(record["records"])
     gpu = RESULTS / "scaling_cuda.json"
     if gpu.exists():
@@ -106,7 +113,9 @@ def scales(record: dict[str, Any]) -> str:
 
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "gpu": gpu,
-    "cpu": lambda record: f"{cpu.markdown(record['records'])}\n\n{cpu.told(record['profiles'])}",
+    "cpu": lambda record: (
+        f"{cpu.markdown(record['records'])}\n\n{cpu.profile_text(record['profiles'])}"
+    ),
     "race": lambda record: race.markdown(record["records"]),
     "race_full": lambda record: race.markdown(record["records"]),
     "command": lambda record: command.markdown(record["records"]),
@@ -116,7 +125,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def main() -> None:
-    """Fill every place whose record is there."""
+    """Write every table that has a record."""
     page = PAGE.read_text()
     for name, table in PARTS.items():
         path = RESULTS / f"{name}.json"

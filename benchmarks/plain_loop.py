@@ -1,7 +1,7 @@
-"""The yardstick: the paper's model (b) written plainly, one set after the other.
+"""Reference for speed: a direct implementation of the paper's model (b).
 
-The same factors and sizes as `PSMVAEImputer.paper("b")` on a table of numbers, as one would write
-them first: a Python loop over the sets, a module for every factor, one row at a time at imputation.
+It has the factors and sizes of `PSMVAEImputer.paper("b")` on a numeric table, but a Python loop
+over the sets, a module for every factor, and imputes one row at a time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SCALE = 0.5
 
 
 def mlp(n_in: int, n_out: int, width: int) -> nn.Sequential:
-    """One hidden layer."""
+    """A network with one hidden layer."""
     return nn.Sequential(nn.Linear(n_in, width), nn.ReLU(), nn.Linear(width, n_out))
 
 
@@ -43,9 +43,9 @@ class PlainLoop(nn.Module):
             self.p_m = mlp(n_latent + n_sets, n_columns, width)
 
     def _sets(self, x: Tensor, m: Tensor, n_draws: int) -> list[dict[str, Tensor]]:
-        """What each set says, for rows repeated ``n_draws`` times."""
+        """Draws of z and log densities for each set, ``n_draws`` of each row."""
         xm = torch.cat([x, m], 1)
-        answers = []
+        by_set = []
         for r in range(self.n_sets):
             one_hot = torch.zeros(len(x), self.n_sets, device=x.device)
             one_hot[:, r] = 1.0
@@ -58,7 +58,7 @@ class PlainLoop(nn.Module):
             m_logit = self.p_m(zr)
             log_p_x = (Normal(x_obs, SCALE).log_prob(x) * m).sum(-1)
             log_p_m = nn.functional.logsigmoid(m_logit * (2 * m - 1)).sum(-1)
-            answers.append(
+            by_set.append(
                 {
                     "z": z,
                     "zr": zr,
@@ -70,38 +70,38 @@ class PlainLoop(nn.Module):
                     "log_ratio": (p_z.log_prob(z) - q_z.log_prob(z)).sum(-1),
                 }
             )
-        return answers
+        return by_set
 
     def loss(self, x: Tensor, m: Tensor) -> Tensor:
-        """Minus the bound of Table 1, the mean over rows."""
+        """Minus the ELBO of Table 1 of the paper, averaged over rows."""
         xm = torch.cat([x, m], 1)
         log_q_r = torch.log_softmax(self.q_r(xm), 1)
         log_p_r = torch.log_softmax(self.p_r, 0)
         weight = 1 / m.mean()
         total = x.new_zeros(len(x))
-        for r, answer in enumerate(self._sets(x, m, 1)):
-            q_in = torch.cat([xm, answer["zr"][0]], 1)
+        for r, of_set in enumerate(self._sets(x, m, 1)):
+            q_in = torch.cat([xm, of_set["zr"][0]], 1)
             mean, log_s = self.q_x_mis(q_in).chunk(2, 1)
-            p_x_mis = Normal(answer["x_mis"][0], SCALE)
+            p_x_mis = Normal(of_set["x_mis"][0], SCALE)
             kl_x = kl_divergence(Normal(mean, log_s.exp()), p_x_mis)
             pi = torch.where(m > 0, self.pi, 1.0)
             semi = ((1 - self.pi) * m * p_x_mis.log_prob(x) - pi * kl_x).sum(1)
-            inside = weight * answer["log_p_x"][0] + answer["log_p_m"][0] + semi
-            inside = inside - answer["kl_z"] + log_p_r[r] - log_q_r[:, r]
+            inside = weight * of_set["log_p_x"][0] + of_set["log_p_m"][0] + semi
+            inside = inside - of_set["kl_z"] + log_p_r[r] - log_q_r[:, r]
             total = total + log_q_r[:, r].exp() * inside
         return -total.mean()
 
     @torch.no_grad()
     def impute_row(self, x: Tensor, m: Tensor, n_draws: int) -> Tensor:
-        """The expected x of one row ``(column,)`` from ``n_draws`` importance draws a set."""
-        answers = self._sets(x[None], m[None], n_draws)
+        """E[x | x_obs, m] of one row ``(column,)`` from ``n_draws`` draws of z for each set."""
+        by_set = self._sets(x[None], m[None], n_draws)
         log_p_r = torch.log_softmax(self.p_r, 0)
         log_w = torch.stack(
             [
                 a["log_p_x"][:, 0] + a["log_p_m"][:, 0] + a["log_ratio"][:, 0] + log_p_r[r]
-                for r, a in enumerate(answers)
+                for r, a in enumerate(by_set)
             ]
         )
         w = torch.exp(log_w - log_w.max())
-        means = torch.stack([a["x_obs"][:, 0] for a in answers])
+        means = torch.stack([a["x_obs"][:, 0] for a in by_set])
         return (w[..., None] * means).sum((0, 1)) / w.sum()

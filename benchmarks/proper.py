@@ -1,16 +1,16 @@
-"""Whether multiple imputations differ as much as they should, against known truth.
+"""Variation between multiple imputations, against that of Bayesian normal regression.
 
-Rubin's rules ask for *proper* imputations, which differ by what is uncertain of the model too. Over
-simulated tables y = .7 a + .7 b + .7 e of 150 rows, 20 completed tables of each: the deviation √B
-of an estimate between imputations, √U within them, how often its 95 % interval (with the degrees of
-freedom of Barnard and Rubin) has the true value in it, and how wide that is; of the mean of y and
-of the slope of a in the regression of y. Two designs: *y*, where y is missing at random given a,
-and *all*, where every cell is missing with probability .3. The yardstick is Bayesian normal
-regression written out here, in the design *all* as a chain of its own for each imputation: what the
-method "norm" of R's mice does.
+Rubin's rules need *proper* imputations, whose variation includes the uncertainty of the model. The
+data are simulated tables y = .7 a + .7 b + .7 e of 150 rows, with 20 imputations of each. Measured
+are, for the mean of y and for the slope of a in the regression of y: the standard deviation √B of
+the estimate between imputations, its standard error √U within them, the coverage of the 95 %
+interval (degrees of freedom by Barnard and Rubin) and its width. There are two designs: in *y*, y
+is missing at random given a; in *all*, every cell is missing with probability .3. The reference is
+Bayesian normal regression, implemented here; in the design *all* it runs a separate chain for each
+imputation, as the method "norm" of R's mice does.
 
-The deep imputers have their defaults, 20 epochs at most, and, as they take long, fewer tables and
-the first design alone. Twenty minutes of one core; run with
+The deep imputers have their defaults and at most 20 epochs. Because of their run time they get
+fewer tables and the first design only. Takes twenty minutes of one core. Run with
 
     python benchmarks/proper.py [--tables 50] [--quick-tables 200] [--workers 2] [--page]
 """
@@ -47,7 +47,7 @@ TRUTH = {"mean": 0.0, "slope": 0.7}
 
 
 def make_table(design: str, seed: int) -> Floats:
-    """Columns a, b and y with holes."""
+    """Columns a, b and y with missing cells."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(N_ROWS, 2))
     table = np.column_stack([x, x @ [0.7, 0.7] + 0.7 * rng.normal(size=N_ROWS)])
@@ -59,13 +59,13 @@ def make_table(design: str, seed: int) -> Floats:
 
 
 def normal_regression(table: Floats, seed: int, n_rounds: int = 10) -> list[Floats]:
-    """Rubin's normal-linear imputation, chained over the columns with holes."""
-    rng, holes, completed = np.random.default_rng(seed), np.isnan(table), []
+    """Imputation by Bayesian normal regression, chained over the incomplete columns."""
+    rng, missing, completed = np.random.default_rng(seed), np.isnan(table), []
     for _ in range(N_DRAWS):
-        filled = np.where(holes, np.nanmean(table, axis=0), table)
-        columns = np.flatnonzero(holes.any(0))
+        filled = np.where(missing, np.nanmean(table, axis=0), table)
+        columns = np.flatnonzero(missing.any(0))
         for j in np.tile(columns, n_rounds if len(columns) > 1 else 1):
-            seen = ~holes[:, j]
+            seen = ~missing[:, j]
             x = np.column_stack([np.ones(len(table)), np.delete(filled, j, axis=1)])
             inverse = np.linalg.inv(x[seen].T @ x[seen])
             line = inverse @ x[seen].T @ filled[seen, j]
@@ -78,7 +78,7 @@ def normal_regression(table: Floats, seed: int, n_rounds: int = 10) -> list[Floa
 
 
 def psmvae(**parameters: Any) -> Callable[[Floats, int], list[Floats]]:
-    """Draws of a PSMVAE without a mask model, as cells are missing at random."""
+    """Draws of a PSMVAE without a mask model: both designs are missing at random."""
 
     def draw(table: Floats, seed: int) -> list[Floats]:
         imputer = PSMVAEImputer("none", max_epochs=20, random_state=seed, **parameters)
@@ -95,9 +95,9 @@ def mice(table: Floats, seed: int) -> list[Floats]:
     return completed
 
 
-YARDSTICK = "Bayesian normal regression (the yardstick)"
+REFERENCE = "Bayesian normal regression (reference)"
 METHODS: dict[str, Callable[[Floats, int], list[Floats]]] = {
-    YARDSTICK: normal_regression,
+    REFERENCE: normal_regression,
     "`MICEImputer(sample_posterior=True)`": mice,
     "`PSMVAEImputer('none')`": psmvae(),
     "`PSMVAEImputer('none', n_members=5)`": psmvae(n_members=5),
@@ -107,7 +107,7 @@ METHODS: dict[str, Callable[[Floats, int], list[Floats]]] = {
 
 
 def estimates(table: Floats) -> dict[str, tuple[float, float, int]]:
-    """Estimate, its variance and its degrees of freedom, by name."""
+    """Estimate, variance and degrees of freedom of the mean of y and of the slope of a."""
     n, y = len(table), table[:, 2]
     x = np.column_stack([np.ones(n), table[:, :2]])
     line, (squares,), _, _ = np.linalg.lstsq(x, y, rcond=None)
@@ -116,7 +116,7 @@ def estimates(table: Floats) -> dict[str, tuple[float, float, int]]:
 
 
 def pooled(found: list[tuple[float, float, int]], truth: float) -> dict[str, float]:
-    """Rubin's rules, with the degrees of freedom of Barnard and Rubin (1999)."""
+    """Pool by Rubin's rules, with the degrees of freedom of Barnard and Rubin (1999)."""
     values, variances, freedoms = (np.array(part) for part in zip(*found, strict=True))
     m, complete = len(values), freedoms[0]
     between, within = values.var(ddof=1), variances.mean()
@@ -135,7 +135,7 @@ def pooled(found: list[tuple[float, float, int]], truth: float) -> dict[str, flo
 
 
 def measure(design: str, method: str, seed: int) -> dict[str, Any]:
-    """One table, imputed and analysed."""
+    """Impute and analyse one table."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     began = time.perf_counter()
@@ -146,17 +146,17 @@ def measure(design: str, method: str, seed: int) -> dict[str, Any]:
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """Means over tables, a block a design; √B also against the yardstick's for the same tables."""
+    """Means over tables for each design; √B also relative to the reference on the same tables."""
     parts = []
     for design in dict.fromkeys(record["design"] for record in records):
         mine = [record for record in records if record["design"] == design]
-        yardstick = {one["seed"]: one for one in mine if one["method"] == YARDSTICK}
-        holes = "y, at random given a" if design == "y" else "every column, completely at random"
+        reference = {one["seed"]: one for one in mine if one["method"] == REFERENCE}
+        where = "y, at random given a" if design == "y" else "every column, completely at random"
         lines = [
-            f"Holes in {holes}:",
+            f"Missing cells in {where}:",
             "",
-            "| imputations by | of | tables | bias | √B | against the yardstick "
-            "| √U | covers | width |",
+            "| imputations by | estimate | tables | bias | √B | relative to the reference "
+            "| √U | coverage | width |",
             "| --- | --- " + "| ---: " * 7 + "|",
         ]
         for name, truth in TRUTH.items():
@@ -164,7 +164,7 @@ def markdown(records: list[dict[str, Any]]) -> str:
                 found = [record for record in mine if record["method"] == method]
                 own = {k: np.array([one[name][k] for one in found]) for k in found[0][name]}
                 between = np.sqrt(own["between"]).mean()
-                same = np.mean([yardstick[one["seed"]][name]["between"] ** 0.5 for one in found])
+                same = np.mean([reference[one["seed"]][name]["between"] ** 0.5 for one in found])
                 lines.append(
                     f"| {method} | {name} | {len(found)} | {own['estimate'].mean() - truth:+.3f} "
                     f"| {between:.3f} | {between / same:.2f} | {np.sqrt(own['within']).mean():.3f} "
@@ -175,17 +175,21 @@ def markdown(records: list[dict[str, Any]]) -> str:
 
 
 def as_text(record: dict[str, Any]) -> str:
-    """JSON with a line for each table that was imputed: there are many."""
+    """JSON with one line for each record."""
     lines = ",\n".join(json.dumps(one) for one in record["records"])
     head = json.dumps({k: v for k, v in record.items() if k != "records"}, indent=1)
     return f'{head[:-2]},\n "records": [\n{lines}\n ]\n}}\n'
 
 
 def main() -> None:
-    """Measure, print the tables and write the record and, of a full run, the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", type=int, default=50, help="for the deep imputers")
-    parser.add_argument("--quick-tables", type=int, default=200, help="for the others")
+    """Measure, print the tables, write the record and, if asked, the page."""
+    parser = argparse.ArgumentParser(description="Variation between multiple imputations.")
+    parser.add_argument(
+        "--tables", type=int, default=50, help="simulated tables for the deep imputers"
+    )
+    parser.add_argument(
+        "--quick-tables", type=int, default=200, help="simulated tables for the others"
+    )
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--page", action="store_true", help="write the table into docs/models.md")
     parser.add_argument("--out", type=Path, default=RESULTS)

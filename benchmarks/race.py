@@ -1,26 +1,25 @@
-"""A race against MissForest: what error psmvae reaches in the time that MissForest takes.
+"""Error of PSMVAE in the time that MissForest takes, against that of MissForest.
 
-Tables *letter* (20,000 x 16), *adult* (32,561 x 12, categories as numbers 1 ... k, some cells
-natively missing) and *wine* (6,497 x 13), as CSV files in the folder ``PSMVAE_DATA_HOME``. Protocol
-of the paper: per seed, every cell goes missing with probability `rate`; a permutation splits the
-rows 8:1:1; a method is fitted on the 80 % and imputes the missing cells of that same 80 %; columns
-with fewer than 20 distinct values are rounded; the error is the root mean squared error over those
-cells, each column divided by the range of its complete values in the 80 %. Cells that are natively
-missing are missing to every method and never scored. All columns are numbers to every method.
+Tables: *letter* (20,000 x 16), *adult* (32,561 x 12, categories as numbers 1 ... k, some cells
+natively missing) and *wine* (6,497 x 13), as CSV files in the folder ``PSMVAE_DATA_HOME``. The
+protocol is that of the paper: for each seed, every cell goes missing with probability `rate`; a
+permutation splits the rows 8:1:1; a method is fitted to the 80 % and imputes the missing cells of
+these rows; columns with fewer than 20 distinct values are rounded; the error is the root mean
+squared error over those cells, in ranges of the columns in the 80 %. Natively missing cells are
+missing for every method and not scored. All columns are numeric for every method.
 
-Per table and seed:
+For each table and seed:
 
-- `MeanImputer`, whose error can be held against the paper's (letter .1560, adult .2510, wine
-  .1765);
-- `MissForestImputer`, on all cores, fit and transform. Its seconds are the time of the race. (Its
-  fit knows the imputations of its own table already: one who keeps them needs no transform, so both
-  are told apart.)
+- `MeanImputer`, to compare with the paper's figures (letter .1560, adult .2510, wine .1765);
+- `MissForestImputer` on all cores. Its seconds of fit and transform are the time limit. (Its fit
+  already imputes the training table, so a user may not need the transform; the two are reported
+  separately.)
 - `PSMVAEImputer` with its defaults, and `max_time` such that fit and transform together take as
-  long as MissForest. What transform takes is estimated beforehand, which is not counted: networks
-  of the same size, trained for an epoch on few rows, impute few rows.
-- with ``--full``, `PSMVAEImputer` with its defaults and all the time it wants.
+  long as MissForest. The time of transform is estimated beforehand, which is not counted: networks
+  of the same size are fitted for one epoch to few rows, and impute few rows.
+- with ``--full``, `PSMVAEImputer` with its defaults and no time limit.
 
-"of its time" is seconds of fit and transform over MissForest's. Run with
+"of its time" is the time of fit and transform divided by that of MissForest. Run with
 
     PSMVAE_DATA_HOME=... python benchmarks/race.py [--seeds 0] [--tables letter adult wine] [--full]
 """
@@ -42,7 +41,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from breast import DISCRETE_BELOW, machine
 from psmvae import MeanImputer, MissForestImputer, PSMVAEImputer
-from psmvae.imputers.sizing import FAST_PRETRAINED
+from psmvae.imputers.resolve import FAST_PRETRAINED
 from psmvae.simulate import mcar
 
 if TYPE_CHECKING:
@@ -53,10 +52,10 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parent / "results" / "race.json"
 TABLES = ("letter", "adult", "wine")
-# Rows that the time of transform is estimated with: to fit, and to impute.
+# Rows that are fitted and imputed to estimate the time of transform.
 PROBE_FIT, PROBE_IMPUTE = 1000, 200
-# Share of MissForest's time that fit gets at least, where transform would take all of it.
-LEAST_SHARE = 0.1
+# Least share of the time limit for fit, even if transform is estimated to take longer.
+MIN_FIT_SHARE = 0.1
 
 
 def load(name: str) -> Floats:
@@ -72,7 +71,7 @@ def load(name: str) -> Floats:
 def split(
     complete: Floats, rate: float, seed: int
 ) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
-    """The 80 %: true values, what is observed of them, and which columns are rounded."""
+    """True values and mask of the 80 %, and which columns are rounded."""
     rng = np.random.default_rng(seed)
     m = mcar(complete, rate, rng).m
     train = rng.permutation(len(complete))[: int(0.8 * len(complete))]
@@ -83,14 +82,14 @@ def split(
 def score(
     truth: Floats, filled: Floats, m: NDArray[np.bool_], discrete: NDArray[np.bool_]
 ) -> float:
-    """RMSE of the cells that went missing and have a true value, in ranges of their columns."""
+    """RMSE of the missing cells with a known value, in ranges of their columns."""
     filled = np.where(discrete, np.rint(filled), filled)
     error = (filled - truth) / (np.nanmax(truth, axis=0) - np.nanmin(truth, axis=0))
     return float(np.sqrt(np.mean(error[~m & ~np.isnan(truth)] ** 2)))
 
 
 def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float:
-    """What `transform` of a table will take, estimated on few rows."""
+    """Estimate the time of `transform` on few rows."""
     n_rows, few = len(incomplete), incomplete[:PROBE_IMPUTE]
     more: dict[str, Any] = {} if draws is None else {"n_draws": draws}
     imputer = PSMVAEImputer(
@@ -102,7 +101,7 @@ def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float
         **more,
     )
     with warnings.catch_warnings():
-        # that a model of one epoch is a poor one is no news
+        # after one epoch, warnings about few effective draws are expected
         warnings.simplefilter("ignore", UserWarning)
         imputer.fit(incomplete[:PROBE_FIT]).transform(few[:10])
         start = time.perf_counter()
@@ -111,18 +110,18 @@ def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float
 
 
 def timed(imputer: Any, incomplete: Floats) -> tuple[Floats, Record]:
-    """What a method imputes, and its seconds."""
+    """Fit and impute; the completed table and the seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         # MissForest stops after its default number of rounds, as in the paper
         warnings.simplefilter("ignore", ConvergenceWarning)
         imputer.fit(incomplete)
-    middle = time.perf_counter()
+    fitted = time.perf_counter()
     filled = imputer.transform(incomplete)
     end = time.perf_counter()
     return filled, {
-        "fit_seconds": middle - start,
-        "transform_seconds": end - middle,
+        "fit_seconds": fitted - start,
+        "transform_seconds": end - fitted,
         "seconds": end - start,
         "epochs": getattr(imputer, "n_epochs_", None),
     }
@@ -131,7 +130,7 @@ def timed(imputer: Any, incomplete: Floats) -> tuple[Floats, Record]:
 def race(
     complete: Floats, rate: float, seed: int, *, draws: int | None, full: bool
 ) -> list[Record]:
-    """A record a method, for one table and seed."""
+    """Run all methods on one table and seed; a record of each."""
     truth, m, discrete = split(complete, rate, seed)
     incomplete = np.where(m, truth, np.nan)
     more: dict[str, Any] = {"random_state": seed, "device": "cpu"}
@@ -153,7 +152,7 @@ def race(
     run("mean", MeanImputer())
     time_of_race = run("missforest", MissForestImputer(random_state=seed))["seconds"]
     estimate = transform_seconds(incomplete, draws, seed)
-    max_time = max(time_of_race - estimate, LEAST_SHARE * time_of_race)
+    max_time = max(time_of_race - estimate, MIN_FIT_SHARE * time_of_race)
     about = {"max_time": max_time, "transform_estimate": estimate}
     run("psmvae, same time", PSMVAEImputer(max_time=max_time, **more), **about)
     if full:
@@ -162,7 +161,7 @@ def race(
 
 
 def markdown(records: list[Record]) -> str:
-    """Mean over seeds, a row a table and method."""
+    """A table of means over seeds, one row for each table and method."""
     lines = [
         "| table | method | RMSE | fit, s | transform, s | of its time |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
@@ -178,13 +177,13 @@ def markdown(records: list[Record]) -> str:
 
 
 def main() -> None:
-    """Race on every table and seed asked for."""
+    """Run on the given tables and seeds."""
     parser = argparse.ArgumentParser(description="psmvae in the time that MissForest takes.")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--rate", type=float, default=0.2)
-    parser.add_argument("--draws", type=int, help="n_draws of psmvae, if not its default")
-    parser.add_argument("--full", action="store_true", help="also psmvae with all its time")
+    parser.add_argument("--draws", type=int, help="n_draws of psmvae (default: its own)")
+    parser.add_argument("--full", action="store_true", help="also psmvae without a time limit")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(os.cpu_count() or 1)
@@ -197,7 +196,7 @@ def main() -> None:
             print(f"-- {name}, seed {seed}", flush=True)
             found = race(complete, options.rate, seed, draws=options.draws, full=options.full)
             records += [{"table": name, "seed": seed, **record} for record in found]
-            # a race takes minutes: what is measured is kept
+            # a run takes minutes: records are written as they come
             result = {"settings": settings, "machine": machine(), "records": records}
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -1,22 +1,22 @@
-"""Time and peak memory of fit and transform as tables and draws grow.
+"""Time and peak memory of fit and transform against the size of the table and the number of draws.
 
-Along three axes, all else being fixed: rows (10^3 to 10^6, at 10 columns), columns (10 to 1,000, at
-1,000 rows) and importance draws of transform (10 to 10,000, at 1,000 rows of 10 columns). The
-imputer has its defaults otherwise, so that the network grows with the rows in steps (at 2,000 and
-at 10,000 rows), but no regression: that is trained for steps and not for epochs, as many of them
-for 20,000 rows as for any more. Each figure comes from a fresh process:
+Sizes grow along three axes, the others being fixed: rows (10^3 to 10^6, at 10 columns), columns (10
+to 1,000, at 1,000 rows) and importance draws of transform (10 to 10,000, at 1,000 rows of 10
+columns). The imputer has its defaults otherwise, so the network grows with the rows in steps (at
+2,000 and at 10,000 rows), but no regression, whose pre-training has the same number of steps for
+20,000 rows as for more. Each figure is measured in a fresh process:
 
-- *fit* of one epoch (``--epochs``): seconds of all that `fit` does, the start from simple models
-  and the calibration of the draws among it, which do not grow with the epochs;
-- *transform* of the whole table, by a model with the network of that many rows, trained for an
-  epoch on few of them: by the middle of q(z | .), as where held-out cells ask for no draws, along
-  rows and columns; with all draws weighed for every row along draws.
+- *fit* of one epoch (``--epochs``): all of `fit`, including the initial weights and the calibration
+  of draws, whose time does not grow with the epochs;
+- *transform* of the whole table, by a model with the network for that number of rows, trained for
+  one epoch on few of them. Along rows and columns it uses the mean of q(z | .), as where draws do
+  not reduce the validation error; along draws it uses all importance draws for every row.
 
-Memory on a CPU is the kernel's high-water mark above what the imports took (as in memory.py; Linux
-only) and holds the table and the result; on a GPU it is the most that torch had allocated there. A
-small fit comes first and is not counted: it loads what is loaded on first use. A process that takes
-longer than ``--limit`` seconds, imports among them, is stopped and recorded as skipped, and so are,
-untried, the larger sizes after it. Run with
+Memory on a CPU is the kernel's high-water mark above that of the imports (as in memory.py; Linux
+only), and includes the table and the result; on a GPU it is the peak of torch's allocations. A
+small fit comes first and is not counted, because the first use of a library loads it. A process
+that takes longer than ``--limit`` seconds, imports included, is stopped and recorded as skipped,
+and so are all larger sizes after it. Run with
 
     python benchmarks/scaling.py [--quick] [--device cuda] [--limit 120] [--plot]
     python benchmarks/scaling.py --read results.json more.json --plot
@@ -50,13 +50,13 @@ SIZES = {
     "draws": [10, 100, 1000, 10_000],
 }
 QUICK = {"rows": [1000, 4000], "columns": [10, 30], "draws": [10, 100]}
-# Rows that the model of a transform is fitted to.
+# Rows to which the model of a transform is fitted.
 FEW_ROWS = 1000
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement: what is run, and its size."""
+    """One measurement: fit or transform, and the size."""
 
     what: str
     rows: int = 1000
@@ -68,7 +68,7 @@ class Cell:
 
 
 def random_table(n_rows: int, n_columns: int) -> np.ndarray:
-    """Numbers tied by five factors, a fifth of them missing."""
+    """Numbers with five common factors, 20 % of them missing."""
     import numpy as np
 
     from psmvae.simulate import mcar
@@ -81,25 +81,25 @@ def random_table(n_rows: int, n_columns: int) -> np.ndarray:
 
 
 def measure(cell: Cell) -> Record:
-    """Seconds and memory of one cell, in this process."""
+    """Measure one cell in this process."""
     import torch
 
-    from psmvae import PSMVAEImputer
-    from psmvae.imputers.sizing import network_for
+    from psmvae import Advanced, PSMVAEImputer
+    from psmvae.imputers.resolve import network_for
 
     imported = resident("VmRSS")
     imputer = PSMVAEImputer(
         n_draws=cell.draws,
-        target_ess=None if cell.weighed else 10.0,
         max_epochs=cell.epochs,
         network=network_for(cell.rows, cell.columns),
         regression=None,
         device=cell.device,
         random_state=0,
+        advanced=Advanced(target_ess=None if cell.weighed else 10.0),
     )
     small = random_table(FEW_ROWS, cell.columns if cell.what == "transform" else 2)
     imputer.fit(small)
-    # an epoch decides nothing about draws
+    # set what calibration would choose, as one epoch is too short for its choice to matter
     imputer.model_.weight_power.fill_(float(cell.weighed))
     imputer.model_.use_posterior_mean.fill_(float(not cell.weighed))
     imputer.transform(small[:10])
@@ -127,7 +127,7 @@ def measure(cell: Cell) -> Record:
 
 
 def measure_apart(cell: Cell, limit: float) -> Record:
-    """The same in a fresh process, or why there is no figure."""
+    """Measure one cell in a fresh process, or give the reason for skipping it."""
     command = [sys.executable, __file__, "--here", json.dumps(asdict(cell))]
     try:
         done = subprocess.run(
@@ -142,9 +142,9 @@ def measure_apart(cell: Cell, limit: float) -> Record:
 
 
 def axes(sizes: dict[str, list[int]], start: Cell) -> Iterator[tuple[str, list[Cell]]]:
-    """What grows, and the cells of fit or of transform, the smallest first."""
+    """The name of each axis and its cells of fit or transform, smallest first."""
     for axis, values in sizes.items():
-        # draws have no part in fit
+        # fit does not depend on n_draws
         for what in ("transform",) if axis == "draws" else ("fit", "transform"):
             fixed = {"what": what, "weighed": axis == "draws"}
             changes: list[dict[str, Any]] = [{**fixed, axis: n} for n in sorted(values)]
@@ -152,38 +152,38 @@ def axes(sizes: dict[str, list[int]], start: Cell) -> Iterator[tuple[str, list[C
 
 
 def measure_all(sizes: dict[str, list[int]], start: Cell, limit: float) -> Iterator[Record]:
-    """A record a cell; behind one that was skipped, larger ones are not tried."""
+    """Measure all cells; after a skipped one, larger ones are skipped too."""
     for axis, cells in axes(sizes, start):
         skipped = None
         for cell in cells:
             found = measure_apart(cell, limit) if skipped is None else {"skipped": skipped}
             if "skipped" in found:
-                skipped = "a smaller one was skipped"
+                skipped = "a smaller size was skipped"
             yield {"axis": axis, **asdict(cell), **found}
 
 
-def told(record: Record) -> str:
-    """One figure in words."""
+def figures(record: Record) -> str:
+    """Seconds and memory of a record as text."""
     if "skipped" in record:
         return f"skipped ({record['skipped']})"
     return f"{record['seconds']:.2f} s, {record['memory_gib']:.2f} GiB"
 
 
 def markdown(records: list[Record]) -> str:
-    """A row a size, fit and transform beside one another."""
+    """A table with one row for each size."""
     lines = ["| | size | device | fit | transform |", "| --- | ---: | --- | ---: | ---: |"]
     keys = dict.fromkeys((r["axis"], r[r["axis"]], r["device"]) for r in records)
     for axis, size, device in keys:
         cells = {"fit": "", "transform": ""}
         for record in records:
             if (record["axis"], record[axis], record["device"]) == (axis, size, device):
-                cells[record["what"]] = told(record)
+                cells[record["what"]] = figures(record)
         lines.append(f"| {axis} | {size:,} | {device} | {cells['fit']} | {cells['transform']} |")
     return "\n".join(lines)
 
 
 def plot(records: list[Record], path: Path) -> None:
-    """Seconds above, memory below, a panel an axis, all scales logarithmic."""
+    """Plot seconds (above) and memory (below) against each axis, on logarithmic scales."""
     import matplotlib.pyplot as plt
     import numpy as np
     from matplotlib.ticker import NullFormatter
@@ -212,7 +212,7 @@ def plot(records: list[Record], path: Path) -> None:
             panel.set(xscale="log", yscale="log")
             panel.xaxis.set_minor_formatter(NullFormatter())
             panel.grid(alpha=0.3)
-        # whole decades, so that there is a tick where figures are close to one another
+        # whole decades, so that the axis has labelled ticks even for a narrow range
         low, high = np.log10(row[0].get_ylim())
         row[0].set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))
         row[0].set_ylabel(label)
@@ -226,16 +226,18 @@ def plot(records: list[Record], path: Path) -> None:
 
 
 def parsed() -> argparse.Namespace:
-    """The options."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Time and memory as tables and draws grow.")
     parser.add_argument("--quick", action="store_true", help="few and small sizes")
     parser.add_argument("--axes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--epochs", type=int, default=1, help="epochs of a fit")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds of a process at most")
-    parser.add_argument("--read", type=Path, nargs="+", help="show records that were written")
+    parser.add_argument("--limit", type=float, default=120.0, help="maximum seconds of a process")
+    parser.add_argument("--read", type=Path, nargs="+", help="show existing records")
     parser.add_argument("--plot", type=Path, nargs="?", const=PICTURE, help="draw a picture")
-    parser.add_argument("--out", type=Path, help="results/scaling.json, or with the device's name")
+    parser.add_argument(
+        "--out", type=Path, help="default: results/scaling.json, with the device's name for a GPU"
+    )
     parser.add_argument("--here", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.out is None:
@@ -245,7 +247,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure what is asked for, or show what was measured."""
+    """Measure the given axes, or show existing records."""
     options = parsed()
     if options.here:
         print(json.dumps(measure(Cell(**json.loads(options.here)))))
@@ -261,7 +263,7 @@ def main() -> None:
         start = Cell("fit", epochs=options.epochs, device=options.device)
         for record in measure_all(sizes, start, options.limit):
             axis = record["axis"]
-            print(f"{record['what']}, {record[axis]:,} {axis}: {told(record)}", flush=True)
+            print(f"{record['what']}, {record[axis]:,} {axis}: {figures(record)}", flush=True)
             records.append(record)
             result = {"settings": settings | {"sizes": sizes}, "machine": machine()}
             options.out.parent.mkdir(parents=True, exist_ok=True)

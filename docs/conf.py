@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import psmvae
@@ -84,5 +86,7 @@ def escape_fitted_sizes(
 
 def setup(app: Any) -> None:
     """Register the hooks of this file."""
+    # autosummary writes a page for each public name and keeps the pages of names that are gone
+    shutil.rmtree(Path(__file__).parent / "generated", ignore_errors=True)
     app.connect("autodoc-process-docstring", escape_fitted_sizes, priority=900)
     app.connect("autodoc-skip-member", skip_foreign_members)

@@ -20,7 +20,7 @@ n = 400
 size = rng.normal(size=n)
 complete = pd.DataFrame(
     {
-        "area": 70 + 20 * size + rng.normal(0, 3, n),
+        "area": 75 + 15 * size + rng.normal(0, 3, n),
         "rent": np.exp(6.6 + 0.4 * size + rng.normal(0, 0.1, n)),
         "rooms": 1 + rng.poisson(np.exp(0.6 + 0.4 * size)),
         "balcony": np.where(size + rng.normal(0, 0.7, n) > 0, "yes", "no"),
@@ -33,9 +33,7 @@ incomplete.head()
 # ``kinds`` declares what the imputer cannot infer: rents are positive and right-skewed, rooms are
 # counts. The other kinds are inferred.
 
-imputer = PSMVAEImputer(
-    kinds={"rent": "positive", "rooms": "count"}, max_epochs=10, random_state=0
-)
+imputer = PSMVAEImputer(kinds={"rent": "positive", "rooms": "count"}, max_epochs=10, random_state=0)
 filled = imputer.fit_transform(incomplete)
 filled.head()
 
@@ -45,7 +43,7 @@ filled.head()
 observed = incomplete.notna()
 pd.Series(
     {
-        "observed cells changed": int((filled[observed] != incomplete[observed])[observed].sum().sum()),
+        "observed cells changed": int((filled != incomplete)[observed].sum().sum()),
         "cells missing": int(filled.isna().sum().sum()),
         "smallest rent": round(filled["rent"].min(), 1),
         "all rooms are whole numbers": bool((filled["rooms"] % 1 == 0).all()),

@@ -30,7 +30,8 @@ incomplete["week12"].isna().mean()
 
 mice = MICEImputer(random_state=0).fit(incomplete)
 mask_model = SelfMask(columns=["week12"], sign="high")
-psmvae = PSMVAEImputer(mask_model, n_sets=2, n_draws=20, max_epochs=5, random_state=0).fit(incomplete)
+imputer = PSMVAEImputer(mask_model, n_sets=2, n_draws=20, max_epochs=5, random_state=0)
+imputer = imputer.fit(incomplete)
 
 # %%
 # Draws, rather than means, show the distribution of the missing outcomes.
@@ -46,14 +47,16 @@ def missing_outcomes(imputer):
 outcomes = {
     "true": complete["week12"][lost].to_numpy(),
     "MICE": missing_outcomes(mice),
-    "PSMVAE with SelfMask": missing_outcomes(psmvae),
+    "PSMVAE with SelfMask": missing_outcomes(imputer),
 }
 
 bins = np.linspace(10, 90, 33)
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 ax.hist(outcomes["true"], bins, density=True, color="lightgrey", label="true")
 for name, color in [("MICE", "tab:orange"), ("PSMVAE with SelfMask", "tab:blue")]:
-    ax.hist(outcomes[name], bins, density=True, histtype="step", linewidth=2, color=color, label=name)
+    ax.hist(
+        outcomes[name], bins, density=True, histtype="step", linewidth=2, color=color, label=name
+    )
 ax.set(
     xlabel="week 12 score (high is bad)",
     ylabel="density",
@@ -69,6 +72,6 @@ estimates = {
     "all patients (truth)": complete["week12"].mean(),
     "complete cases": incomplete["week12"].mean(),
     "MICE": mice.transform(incomplete)["week12"].mean(),
-    "PSMVAE with SelfMask": psmvae.transform(incomplete)["week12"].mean(),
+    "PSMVAE with SelfMask": imputer.transform(incomplete)["week12"].mean(),
 }
 pd.Series(estimates).round(1)

@@ -31,6 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from psmvae import SelfMask
 from psmvae.models.gain import GAIN
 from psmvae.nn.factors import PX
 from psmvae.nn.network import Linear
@@ -127,11 +128,15 @@ def thousand_steps(imputer: Any, n_rows: int) -> dict[str, Any]:
     return {"max_epochs": max(1, round(STEPS / math.ceil(n_rows / BATCH)))}
 
 
+# not-MIWAE's logistic mask model, with the sign of its published program
+HIGH = SelfMask(ceiling=False, integrate="draw", train_jointly=True, sign="high")
+
+
 def normal_likelihood(imputer: Any, n_rows: int) -> dict[str, Any]:
     """A Normal with a scale for each column, z of one dimension less than columns."""
     del n_rows
     changed: dict[str, Any] = {"scale": "learned", "n_latent": len(imputer.kinds) - 1}
-    return changed | ({"mask_model": "self-high"} if hasattr(imputer, "mask_model") else {})
+    return changed | ({"mask_model": HIGH} if hasattr(imputer, "mask_model") else {})
 
 
 MANY = 1000

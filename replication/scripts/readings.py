@@ -43,7 +43,10 @@ from torch import Tensor
 
 from psmvae import Network, PSMVAEImputer
 from psmvae.inference.objective import elbo
+from psmvae.models import gmvae
 from psmvae.models.batch import Batch, LogDensities
+from psmvae.models.mask_likelihood import log_p_m_given_z
+from psmvae.nn.mask import MaskModule
 from psmvae.nn.network import Linear
 from psmvae.nn.noise import Noise
 from psmvae.training import latent_recipe
@@ -117,22 +120,24 @@ def rule(imputer: PSMVAEImputer, head: str, weights: str) -> Iterator[None]:
     """Patch an imputer: the head that imputations come from, and the importance weights."""
     model = imputer.model_
 
-    def no_mask(m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None) -> Tensor:
-        del m, known, sets
+    def no_mask(
+        p_m: MaskModule, m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None
+    ) -> Tensor:
+        del p_m, m, known, sets
         return z.new_zeros(z.shape[:-1])
 
-    settings = model.settings
-    model.settings = dataclasses.replace(settings, impute_from=head)
+    config = model.config
+    model.config = dataclasses.replace(config, impute_from=head)
     # weights that the library does not have
     if weights == "without p(m)":
-        setattr(model, "_mask_of_z", no_mask)  # noqa: B010
+        gmvae.log_p_m_given_z = no_mask
     elif weights != "with p(m)":
         setattr(imputer, "_expected", lambda x, m: expected_by(imputer, x, m, weights))  # noqa: B010
     try:
         yield
     finally:
-        model.settings = settings
-        model.__dict__.pop("_mask_of_z", None)
+        model.config = config
+        gmvae.log_p_m_given_z = log_p_m_given_z
         imputer.__dict__.pop("_expected", None)
 
 
@@ -140,11 +145,11 @@ def expected_by(imputer: PSMVAEImputer, x: Tensor, m: Tensor, weights: str) -> T
     """E[statistics(x)] by weights that the library does not have, ``(row, statistic)``."""
     model, n_draws = imputer.model_, imputer.n_draws
     noise = Noise(imputer.random_state, x.device)
-    n_rows = max(1, AT_ONCE // (n_draws * model.settings.n_sets))
+    n_rows = max(1, AT_ONCE // (n_draws * model.config.n_sets))
     found = []
     for rows_x, rows_m in zip(x.split(n_rows), m.split(n_rows), strict=True):
         batch = Batch.of(rows_x[None], rows_m[None])
-        shape = (1, len(rows_x), n_draws, model.settings.n_sets, model.settings.n_latent)
+        shape = (1, len(rows_x), n_draws, model.config.n_sets, model.config.n_latent)
         if weights == "text's":
             found.append(_by_the_text(model, batch, shape, noise))
             continue

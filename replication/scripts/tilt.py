@@ -48,16 +48,16 @@ class Follower:
         if progress.epoch not in MARKS:
             return
         model = self.imputer.model_
-        mask = model.settings.mask
+        mask = model.config.mask_model
         found: dict[str, float] = {"epoch": progress.epoch}
         for rule in ("tilted", "x_mis", "x_obs"):
             changed = dataclasses.replace(mask, tilt=rule == "tilted")
-            model.settings = dataclasses.replace(model.settings, mask=changed)
+            model.config = dataclasses.replace(model.config, mask_model=changed)
             if rule == "x_obs":
                 model.x_mis = lambda p_x_obs, _: p_x_obs
             found[rule] = self.error()
         del model.x_mis
-        model.settings = dataclasses.replace(model.settings, mask=mask)
+        model.config = dataclasses.replace(model.config, mask_model=mask)
         self.records.append(found)
         print(json.dumps(found), flush=True)
 

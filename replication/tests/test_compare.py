@@ -1,4 +1,4 @@
-"""Comparisons against scipy, and against cases that can be worked out by hand."""
+"""Comparisons against scipy, and against small worked examples."""
 
 import csv
 import io

@@ -6,7 +6,7 @@ import torch
 
 import psmvae
 from psmvae.nn.noise import Noise
-from psmvae.training.validation import Table
+from psmvae.training.data import TrainingData
 from psmvae_paper.compiled import Compiled, compile_long_trainings
 
 
@@ -18,9 +18,9 @@ def prepared(imputer):
     encoded = imputer._read(x)
     imputer._build()
     tensors = imputer._tensors(encoded.x, encoded.m)
-    table = Table(*tensors, imputer.n_members, 0.1, Noise(0))
+    table = TrainingData(*tensors, imputer.n_members, 0.1, Noise(0))
     rows = torch.arange(32).expand(imputer.n_members, -1)
-    return imputer._recipe(imputer._training(60)), lambda: table.batch(rows, 0.25, Noise(3))
+    return imputer._recipe(), lambda: table.batch(rows, 0.25, Noise(3))
 
 
 def outcome(model, loss, batch, noise):

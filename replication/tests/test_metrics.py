@@ -65,11 +65,11 @@ def test_bias_of_shifted_imputations():
     np.testing.assert_allclose(bias, [0.5, -0.25, np.nan])
 
 
-@pytest.mark.parametrize("hole", [np.nan, np.inf])
-def test_unimputed_cell_is_an_error(table, hole):
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_unimputed_cell_is_an_error(table, value):
     truth, filled, m = table
     row, column = np.argwhere(~m)[0]
-    filled[row, column] = hole
+    filled[row, column] = value
     with pytest.raises(ValueError, match=r"1 of \d+ missing cells were not imputed"):
         metrics.rmse(truth, filled, m, metrics.column_range(truth), REAL)
 

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+import zlib
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,24 @@ def test_page_lists_means_that_disagree(whole):
     assert mnar
     assert all("on the paper's masks" in line for line in mnar)
     assert f"- GAIN: {WHY['gain']}" in text
+
+
+def test_unchanged_figure_is_not_written_again(tmp_path):
+    records = records_of("curve")
+    write_page(records, tmp_path / "results.md")
+    figure = tmp_path / "results" / "curve.png"
+    # the same pixels with another metadata chunk
+    content = figure.read_bytes()
+    chunk = b"tEXtSoftware\x00test"
+    length, checksum = (len(chunk) - 4).to_bytes(4, "big"), zlib.crc32(chunk).to_bytes(4, "big")
+    end = content.index(b"IEND") - 4
+    other = content[:end] + length + chunk + checksum + content[end:]
+    figure.write_bytes(other)
+    write_page(records, tmp_path / "results.md")
+    assert figure.read_bytes() == other
+    figure.write_bytes(b"not an image")
+    write_page(records, tmp_path / "results.md")
+    assert figure.read_bytes() == content
 
 
 def test_page_of_incomplete_records_shows_missing_parts(tmp_path):

@@ -18,6 +18,7 @@ from psmvae_paper.marked_tables import marked, marks, replace_table
 from resumable import run_all
 
 
+@pytest.mark.slow
 def test_readings_script_runs_and_variants_differ(script):
     small = ("--epochs", "1", "--seeds", "2", "--draws", "2", "--device", "cpu")
     _, result = script("readings", "--tables", "breast", *small)
@@ -217,6 +218,7 @@ def test_program_objective_with_one_row_equals_elbo():
     assert not torch.isclose(other, elbo(densities, **settings)).any()
 
 
+@pytest.mark.slow
 def test_tilt_script_runs_and_rules_differ(script):
     _, result = script("tilt", "--table", "breast", "--epochs", "3", "--rows", "40", "--draws", "3")
     assert [found["epoch"] for found in result["records"]] == [1, 3]

@@ -30,7 +30,7 @@ MAKERS = {
     "psmvae-self": lambda **more: PSMVAEImputer("self", **(FAST | more)),
     "paper-a": lambda **more: PSMVAEImputer.paper("a", n_draws=50, **(FAST | more)),
     "paper-b-rate": lambda **more: PSMVAEImputer.paper("b", n_draws=50, pi="rate", **(FAST | more)),
-    "gmvae": lambda **more: GMVAEImputer(mask=True, **(FAST | more)),
+    "gmvae": lambda **more: GMVAEImputer("latent", **(FAST | more)),
     "dlgm": lambda **more: DLGMImputer.paper(**(FAST | more)),
     "vae": lambda **more: VAEImputer(**(FAST | more)),
     "vae-bootstrap": lambda **more: VAEImputer(bootstrap=True, **(FAST | more)),
@@ -50,17 +50,17 @@ def tables(n: int = 2, n_rows: int = 120) -> tuple[NDArray[np.float64], NDArray[
     return complete, np.where(rng.random(complete.shape) < rate, np.nan, complete)
 
 
-def rmse(imputer: DeepImputer, complete: Any, holes: Any) -> float:
-    missing = np.isnan(holes)
-    filled = imputer.transform(holes)
+def rmse(imputer: DeepImputer, complete: Any, incomplete: Any) -> float:
+    missing = np.isnan(incomplete)
+    filled = imputer.transform(incomplete)
     return float(np.sqrt(np.mean((filled - complete)[missing] ** 2)))
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_each_imputer_learns_its_own_table(name: str) -> None:
-    complete, holes = tables()
-    both = fit_stacked([MAKERS[name](random_state=k) for k in (0, 1)], list(holes))
-    for imputer, truth, table in zip(both, complete, holes, strict=True):
+    complete, incomplete = tables()
+    both = fit_stacked([MAKERS[name](random_state=k) for k in (0, 1)], list(incomplete))
+    for imputer, truth, table in zip(both, complete, incomplete, strict=True):
         by_the_mean = (truth - np.nanmean(table, axis=0))[np.isnan(table)]
         # the slopes have different signs: weights learned from the other table would be worse
         assert rmse(imputer, truth, table) < 0.9 * np.sqrt(np.mean(by_the_mean**2))
@@ -68,42 +68,46 @@ def test_each_imputer_learns_its_own_table(name: str) -> None:
 
 
 def test_stack_of_one_equals_fit() -> None:
-    _, holes = tables(1)
-    [stacked] = fit_stacked([VAEImputer(random_state=3, **FAST)], list(holes))
-    alone = VAEImputer(random_state=3, **FAST).fit(holes[0])
-    np.testing.assert_allclose(stacked.transform(holes[0]), alone.transform(holes[0]), rtol=1e-4)
+    _, incomplete = tables(1)
+    [stacked] = fit_stacked([VAEImputer(random_state=3, **FAST)], list(incomplete))
+    alone = VAEImputer(random_state=3, **FAST).fit(incomplete[0])
+    np.testing.assert_allclose(
+        stacked.transform(incomplete[0]), alone.transform(incomplete[0]), rtol=1e-4
+    )
 
 
 def test_table_statistics_stay_with_their_imputer() -> None:
     """Missing rates, π', standardisation and initial weights are those of each imputer."""
-    _, holes = tables(3)
+    _, incomplete = tables(3)
     made = [MAKERS["paper-b-rate"](random_state=k, **STILL) for k in range(3)]
-    for k, imputer in enumerate(fit_stacked(made, list(holes))):
-        alone = MAKERS["paper-b-rate"](random_state=k, **STILL).fit(holes[k])
+    for k, imputer in enumerate(fit_stacked(made, list(incomplete))):
+        alone = MAKERS["paper-b-rate"](random_state=k, **STILL).fit(incomplete[k])
         np.testing.assert_array_equal(imputer.missing_rate_, alone.missing_rate_)
         torch.testing.assert_close(imputer.model_.pi, alone.model_.pi)
         torch.testing.assert_close(imputer.model_.weight_observed, alone.model_.weight_observed)
         torch.testing.assert_close(imputer.model_.state_dict(), alone.model_.state_dict())
         np.testing.assert_allclose(
-            imputer.transform(holes[k]), alone.transform(holes[k]), rtol=1e-4
+            imputer.transform(incomplete[k]), alone.transform(incomplete[k]), rtol=1e-4
         )
 
 
 def test_stacked_imputer_can_be_saved_and_loaded(tmp_path: Any) -> None:
-    _, holes = tables()
-    first, _ = fit_stacked([PSMVAEImputer(random_state=k, **FAST) for k in (0, 1)], list(holes))
+    _, incomplete = tables()
+    first, _ = fit_stacked(
+        [PSMVAEImputer(random_state=k, **FAST) for k in (0, 1)], list(incomplete)
+    )
     first.save(tmp_path / "one.psmvae")
     again = psmvae.load(tmp_path / "one.psmvae")
-    np.testing.assert_array_equal(again.transform(holes[0]), first.transform(holes[0]))
+    np.testing.assert_array_equal(again.transform(incomplete[0]), first.transform(incomplete[0]))
 
 
 def test_same_list_gives_same_result() -> None:
-    _, holes = tables()
+    _, incomplete = tables()
     runs = [
-        fit_stacked([VAEImputer(random_state=k, **FAST) for k in (0, 1)], list(holes))[1]
+        fit_stacked([VAEImputer(random_state=k, **FAST) for k in (0, 1)], list(incomplete))[1]
         for _ in range(2)
     ]
-    np.testing.assert_array_equal(*(imputer.transform(holes[1]) for imputer in runs))
+    np.testing.assert_array_equal(*(imputer.transform(incomplete[1]) for imputer in runs))
 
 
 @pytest.mark.parametrize(

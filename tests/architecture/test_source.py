@@ -1,32 +1,57 @@
-"""What holds for every file."""
+"""Rules for the source files of the package."""
 
 import ast
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parent.parent.parent
-SOURCE = ROOT / "src" / "psmvae"
+SOURCE = Path(__file__).parent.parent.parent / "src" / "psmvae"
 FILES = sorted(SOURCE.rglob("*.py"))
-LONGEST = 400
+MAX_LINES = 16_000
+UNPICKLING = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
+DATA_SUFFIXES = {".csv", ".tsv", ".json", ".jsonl", ".parquet", ".safetensors"}
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "benchmarks"])
-def test_a_file_can_be_read_in_a_sitting(folder):
-    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
-    assert lengths
-    assert {path: length for path, length in lengths.items() if length > LONGEST} == {}
+def nodes():
+    """Every syntax node of every file, with its place."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            yield f"{path.relative_to(SOURCE)}:{getattr(node, 'lineno', 0)}", node
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_nothing_is_unpickled_and_no_environment_is_set(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names] + [getattr(node, "module", None)]
-            assert not {"pickle", "joblib", "cloudpickle", "dill"} & set(names)
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ":
-            pytest.fail(f"{path}:{node.lineno} touches the environment")
+def test_nothing_is_unpickled():
+    """Model files hold data; loading one must not run code."""
+    found = []
+    for place, node in nodes():
+        if isinstance(node, ast.Import) and UNPICKLING & {alias.name for alias in node.names}:
+            found.append(place)
+        if isinstance(node, ast.ImportFrom) and node.module in UNPICKLING:
+            found.append(place)
+        # joblib runs processes; its files are pickles
+        if isinstance(node, ast.ImportFrom) and node.module == "joblib":
+            found += [place for alias in node.names if alias.name not in ("Parallel", "delayed")]
+        if isinstance(node, ast.Import) and "joblib" in {alias.name for alias in node.names}:
+            found.append(place)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("torch.load", "torch.save"):
+            found.append(place)
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+            found.append(place)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("eval", "exec"):
+            found.append(place)
+    assert found == []
+
+
+def test_the_environment_is_not_used():
+    found = [
+        place
+        for place, node in nodes()
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "os.environ"
+    ]
+    assert found == []
 
 
 def test_the_package_is_typed():
     assert (SOURCE / "py.typed").exists()
+
+
+def test_the_package_is_small_and_ships_no_data():
+    assert sum(len(path.read_text().splitlines()) for path in FILES) < MAX_LINES
+    assert [path for path in SOURCE.rglob("*") if path.suffix in DATA_SUFFIXES] == []

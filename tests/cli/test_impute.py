@@ -154,7 +154,6 @@ def test_saved_model_gives_the_same_file(psmvae, table, tmp_path):
         ["--mask-model", "none"],
         ["--method", "gmvae", "--mask-model", "latent"],
         ["--method", "not-miwae", "--mask-model", "linear"],
-        ["--self-masked", "income", "--self-masked", "age", "--max-time", "0.5"],
         ["--sets", "2", "--members", "2", "--kind", "id=real", "--kind", "age=categorical"],
     ],
 )

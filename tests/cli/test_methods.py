@@ -76,7 +76,7 @@ def test_sign_and_bootstrap_are_stored_in_the_model(psmvae, table, tmp_path):
         ("missforest", ["--draws", 10]),
         ("vae", ["--mask-model", "self"]),
         ("gain", ["--self-masked", "age"]),
-        ("gmvae", ["--self-masked", "age"]),
+        ("miwae", ["--sign", "high", "--self-masked", "age"]),
         ("miwae", ["--sets", 2]),
         ("mean", ["--epochs", 2]),
         ("mean", ["--max-time", 2]),

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
 
-from psmvae.cli.text_table import infer_types
+from psmvae.table.text_types import infer_types
 
 TEXT = """id,code,a,b,seen
 1,007,1.50,x,2020-01-01

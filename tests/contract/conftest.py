@@ -9,11 +9,11 @@ from contract.registry import ALGORITHMS, DRAWING, FAMILIES, IMPUTERS, VARIANTS
 
 # Constants of training that do not scale with max_epochs.
 SHORT = {
-    "psmvae.training.loop.WARM_STEPS": 3,
-    "psmvae.training.latent_recipe.PROPOSALS": (1.0, 2.0),
-    "psmvae.training.latent_recipe.PROPOSAL_DRAWS": 8,
-    "psmvae.training.latent_recipe.TRUST_DRAWS": 6,
-    "psmvae.training.latent_recipe.CALIBRATION_DRAWS": 8,
+    "psmvae.training.loop.WARM_UP_STEPS": 3,
+    "psmvae.training.calibration.PROPOSAL_SCALES": (1.0, 2.0),
+    "psmvae.training.calibration.PROPOSAL_DRAWS": 8,
+    "psmvae.training.calibration.POWER_DRAWS": 6,
+    "psmvae.training.calibration.DRAW_SCALE_DRAWS": 8,
     "psmvae.nn.latent_classes.MAX_ITER": 10,
 }
 

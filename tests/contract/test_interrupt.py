@@ -33,7 +33,7 @@ with warnings.catch_warnings(record=True) as caught:
 assert len(caught) == 1, caught
 assert caught[0].category is UserWarning
 assert "interrupted after" in str(caught[0].message), caught[0].message
-assert "usable" in str(caught[0].message), caught[0].message
+assert "best weights" in str(caught[0].message), caught[0].message
 assert caught[0].filename == "<string>", caught[0].filename
 assert 1 <= imputer.n_epochs_ < long
 assert len(imputer.history_) == imputer.n_epochs_

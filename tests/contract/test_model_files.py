@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 import psmvae
 from contract.registry import FAMILIES, VARIANTS
-from psmvae.imputers.persist import FORMAT_VERSION
+from psmvae.imputers.model_file import FORMAT_VERSION
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ class TestNotAModelFile:
     def test_a_wrong_file_is_reported_before_a_wrong_device(self, saved, tmp_path):
         path = tmp_path / "odd.safetensors"
         path.write_bytes(with_document(saved.read_bytes(), setting("class", value="Forest")))
-        with pytest.raises(ValueError, match=r"odd\.safetensors.*no imputer is called 'Forest'"):
+        with pytest.raises(ValueError, match=r"odd\.safetensors.*unknown imputer class 'Forest'"):
             psmvae.load(path, device="abacus")
 
 
@@ -238,7 +238,7 @@ def test_altered_arrays(files, tmp_path, name, array, change):
         arrays[array] = changed.contiguous()
     path = tmp_path / "odd.safetensors"
     save_file(arrays, str(path), metadata=metadata)
-    with pytest.raises(ValueError, match=r"odd\.safetensors.*do not fit together"):
+    with pytest.raises(ValueError, match=r"odd\.safetensors.*inconsistent contents"):
         psmvae.load(path)
 
 
@@ -275,5 +275,5 @@ def test_a_tree_with_a_cycle_is_refused(files, tmp_path):
     arrays["chain0.child"] = torch.zeros_like(arrays["chain0.child"])
     path = tmp_path / "odd.safetensors"
     save_file(arrays, str(path), metadata=metadata)
-    with pytest.raises(ValueError, match="nodes of a tree do not fit together"):
+    with pytest.raises(ValueError, match="nodes of a tree are inconsistent"):
         psmvae.load(path)

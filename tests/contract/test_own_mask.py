@@ -1,4 +1,4 @@
-"""A user's own mask model, by the protocol that psmvae/nn/mask.py documents."""
+"""Users' own mask models: subclasses of `psmvae.nn.mask.MaskModule`."""
 
 import numpy as np
 import polars as pl
@@ -8,10 +8,11 @@ from torch import nn
 from torch.nn.functional import logsigmoid
 
 from contract.registry import IMPUTERS
+from psmvae.nn.mask import MaskModule
 
 
-class Recorder(nn.Module):
-    """Keeps what it was called with."""
+class Recorder(MaskModule):
+    """A mask module that records the shapes of its arguments."""
 
     def __init__(self):
         super().__init__()
@@ -24,9 +25,7 @@ class Recorder(nn.Module):
 
 
 class FromLatents(Recorder):
-    """Log odds linear in z, alike in all sets."""
-
-    depends_on_x = False
+    """Logits linear in z, the same in all sets."""
 
     def __init__(self, shape, noise, as_input):
         super().__init__()
@@ -42,10 +41,9 @@ class FromLatents(Recorder):
 
 
 class FromValues(Recorder):
-    """Large values go missing: log odds linear in x_j itself (or in its code)."""
+    """Logits linear in x_j (or in its code): large values are missing more often."""
 
     depends_on_x = True
-    as_input = True
 
     def __init__(self, shape, noise):
         super().__init__()
@@ -73,12 +71,16 @@ class Values:
 
 
 def models():
-    return {"z": Latents(as_input=True), "z handle_unknown": Latents(as_input=False), "x": Values()}
+    return {
+        "z": Latents(as_input=True),
+        "z without mask input": Latents(as_input=False),
+        "x": Values(),
+    }
 
 
 @pytest.mark.parametrize("n_members", [1, 3])
 @pytest.mark.parametrize("which", models())
-def test_it_fits_and_imputes(quick, mixed, which, n_members):
+def test_imputer_fits_and_imputes_with_own_mask_model(quick, mixed, which, n_members):
     table = pl.DataFrame(mixed)
     mask = models()[which]
     imputer = quick(mask, n_members=n_members).fit(table)
@@ -87,7 +89,7 @@ def test_it_fits_and_imputes(quick, mixed, which, n_members):
         assert filled.schema == table.schema
     assert np.isfinite(imputer.score_samples(table)).all()
     np.testing.assert_allclose(imputer.predict_set_proba(table).sum(1), 1.0, atol=1e-9)
-    # what it was told, and what it was asked
+    # the shape that build receives, and the arguments of forward
     assert sorted(mask.shape.names) == sorted(mixed)
     assert mask.shape.n_members == n_members
     rate = dict(zip(mask.shape.names, mask.shape.missing_rate.tolist(), strict=True))
@@ -102,7 +104,7 @@ def test_it_fits_and_imputes(quick, mixed, which, n_members):
 
 
 @pytest.mark.parametrize("which", models())
-def test_not_miwae_takes_one_too(mixed, which):
+def test_not_miwae_accepts_own_mask_model(mixed, which):
     table = pl.DataFrame(mixed)
     mask = models()[which]
     imputer = IMPUTERS["NotMIWAE"](mask_model=mask).fit(table)
@@ -114,7 +116,7 @@ def test_not_miwae_takes_one_too(mixed, which):
 
 
 @pytest.mark.parametrize("which", models())
-def test_it_is_trained(quick, mixed, which):
+def test_parameters_of_own_mask_model_are_trained(quick, mixed, which):
     mask = models()[which]
     imputer = quick(mask, validation_fraction=0.0, max_epochs=3).fit(pl.DataFrame(mixed))
     weight = imputer.model_.p_m.weight
@@ -127,8 +129,8 @@ class _Zeros:
         return torch.zeros(shape)
 
 
-def test_a_mask_by_value_moves_the_imputed_values(quick):
-    """Where large values go missing, holes are filled higher than where that is ignored."""
+def test_mask_of_x_changes_the_imputed_values(quick):
+    """If large values are missing more often, imputations are larger than without a mask model."""
     rng = np.random.default_rng(2)
     table = rng.normal(size=(80, 2))
     table[rng.random(80) < 1 / (1 + np.exp(-3 * table[:, 0])), 0] = np.nan
@@ -140,30 +142,27 @@ def test_a_mask_by_value_moves_the_imputed_values(quick):
                 module.weight.fill_(3.0)
             return module.requires_grad_(requires_grad=False)
 
-    holes = np.isnan(table[:, 0])
-    # no cells held out: the few there are would decide how far to trust the weights
+    missing = np.isnan(table[:, 0])
+    # without validation cells importance weights are not tempered
     plain, moved = (
         quick(mask, n_draws=50, validation_fraction=0.0)
         .fit(table)
-        .transform(table)[holes, 0]
+        .transform(table)[missing, 0]
         .mean()
         for mask in ("none", Fixed())
     )
     assert moved > plain + 0.3
 
 
-def test_a_parameter_without_members_is_told_of(quick, numbers):
-    class Shared(nn.Module):
-        depends_on_x = False
-        as_input = True
-
+def test_parameter_without_member_axis_is_an_error(quick, numbers):
+    class Shared(MaskModule):
         def __init__(self, shape):
             super().__init__()
             self.net = nn.Linear(shape.n_latent, len(shape.names))
 
         def forward(self, x, z, at):
-            score = self.net(z)[..., at]
-            return logsigmoid(score), logsigmoid(-score)
+            logits = self.net(z)[..., at]
+            return logsigmoid(logits), logsigmoid(-logits)
 
     class Mask:
         def build(self, shape, noise):
@@ -175,13 +174,28 @@ def test_a_parameter_without_members_is_told_of(quick, numbers):
         quick(Mask()).fit(numbers)
 
 
-def test_what_is_built_must_be_a_module(quick, numbers):
-    class Plain:
-        depends_on_x = False
-        as_input = True
-
+@pytest.mark.parametrize("other", [nn.Module, object])
+def test_build_must_return_a_mask_module(quick, numbers, other):
+    class Mask:
         def build(self, shape, noise):
-            return self
+            return other()
 
-    with pytest.raises(TypeError, match=r"mask_model must build a torch\.nn\.Module, got Plain"):
-        quick(Plain()).fit(numbers)
+    message = rf"mask_model must build a psmvae\.nn\.mask\.MaskModule, got {other.__name__}"
+    with pytest.raises(TypeError, match=message):
+        quick(Mask()).fit(numbers)
+
+
+def test_default_log_prob_is_that_of_forward():
+    z = torch.randn(1, 5, 2, 3, 4)
+    m = (torch.rand(1, 5, 1, 1, 6) < 0.5).float()
+
+    class Logits(MaskModule):
+        def forward(self, x, z, at):
+            logits = z.sum(-1, keepdim=True).expand(*z.shape[:-1], 6)[..., at]
+            return logsigmoid(logits), logsigmoid(-logits)
+
+    logits = z.sum(-1, keepdim=True)
+    expected = torch.distributions.Bernoulli(logits=-logits).log_prob(m.expand(1, 5, 2, 3, 6))
+    torch.testing.assert_close(Logits().log_prob(m, z), expected)
+    with pytest.raises(NotImplementedError, match="takes_sets"):
+        Logits().log_prob(m, z, torch.zeros(5, dtype=torch.long))

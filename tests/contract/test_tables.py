@@ -268,11 +268,11 @@ def every_kind():
         "ordinal": [("low", "mid", "high")[int(v > -0.5) + int(v > 0.5)] for v in z],
         "categorical": rng.choice(["red", "green", "blue"], 30).tolist(),
     }
-    gone = rng.random((len(full), 30)) < 0.25
+    missing = rng.random((len(full), 30)) < 0.25
     return pl.DataFrame(
         {
-            name: [None if hole else cell for cell, hole in zip(cells, holes, strict=True)]
-            for (name, cells), holes in zip(full.items(), gone, strict=True)
+            name: [None if gone else cell for cell, gone in zip(cells, mask, strict=True)]
+            for (name, cells), mask in zip(full.items(), missing, strict=True)
         }
     )
 

@@ -1,4 +1,4 @@
-"""The table "The paper → the code" of docs/architecture.md refers to files and objects that exist."""
+"""The table "The paper → the code" of docs/architecture.md names files and objects that exist."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""Small models with known parameters, in float64."""
+"""Small models with known parameters, in float64, shared by the numerical tests."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import numpy as np
 import torch
 
 from psmvae.kinds import Column
+from psmvae.models.config import LatentConfig
 from psmvae.models.dlgm import DLGM
-from psmvae.models.gmvae import GMVAE, Settings
-from psmvae.models.psmvae import PSMVAE, PSMVAESettings
+from psmvae.models.gmvae import GMVAE
+from psmvae.models.psmvae import PSMVAE
 from psmvae.nn.columns import Layout
-from psmvae.nn.mask import mask_model
-from psmvae.nn.network import Network
 from psmvae.nn.noise import Noise
-from psmvae.training import Training
+from psmvae.nn.settings import Network, mask_model
 
 PLAIN = Network(width=8, depth=1, residual=False, linear=False)
 RESIDUAL = Network(width=8, depth=2, residual=True, linear=True)
-TRAINING = Training(
-    max_epochs=4,
-    batch_size=20,
-    learning_rate=1e-2,
-    validation_fraction=0.2,
-    patience=10,
-    input_mask_rate=0.5,
-    beta=1.0,
-    average=0.9,
-    weight_observed=False,
-)
+# Settings of a short training.
+TRAINING = {
+    "max_epochs": 4,
+    "batch_size": 20,
+    "learning_rate": 1e-2,
+    "validation_fraction": 0.2,
+    "patience": 10,
+    "input_mask_rate": 0.5,
+    "weight_average": 0.9,
+}
+MODELS = {"psmvae": PSMVAE, "gmvae": GMVAE, "dlgm": DLGM}
 
 
 def real_columns(n):
+    """Numeric columns that are standardised already."""
     return [Column(f"x{j}", "real", "Float64", 10) for j in range(n)]
 
 
 def mixed_columns():
-    """Three kinds, not in the model's order."""
+    """Numeric, binary and categorical columns, not in the model's order."""
     return [
         Column("colour", "categorical", "String", 10, levels=("a", "b", "c")),
         Column("height", "real", "Float64", 10),
@@ -58,25 +58,28 @@ def make(
     missing_rate=0.3,
     seed=0,
     regression=None,
+    **options,
 ):
-    layout = Layout.of(columns)
-    settings = [n_members, n_sets, n_latent, network, mask_model(mask), scale]
+    """An untrained model with random weights."""
+    config = LatentConfig(
+        n_members=n_members,
+        n_sets=n_sets,
+        n_latent=n_latent,
+        network=network,
+        mask_model=mask_model(mask),
+        scale=scale,
+        pi=pi,
+        regression=regression,
+        **TRAINING | options,
+    )
     rate = torch.full((len(columns),), missing_rate)
-    if model == "psmvae":
-        built = PSMVAE(
-            layout, PSMVAESettings(*settings, pi=pi, regression=regression), rate, Noise(seed)
-        )
-    else:
-        built = {"gmvae": GMVAE, "dlgm": DLGM}[model](
-            layout, Settings(*settings, regression=regression), rate, Noise(seed)
-        )
-    return built.double()
+    return MODELS[model](Layout.of(columns), config, rate, Noise(seed)).double()
 
 
 def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1, model="psmvae"):
-    """A model that is exactly x = mean + loading z + noise, with the exact q(z | x_obs).
+    """A model of x = mean + loading z + noise with the exact posterior as q(z | x_obs).
 
-    ``loading`` is ``(column, latent)``; no psi may be at the floor of the scale.
+    ``loading`` is ``(column, latent)``. psi must be above the smallest scale.
     """
     loading, mean, psi = (torch.as_tensor(v, dtype=torch.float64) for v in (loading, mean, psi))
     n_columns, n_latent = loading.shape
@@ -98,5 +101,5 @@ def linear_gaussian(loading, mean, psi, *, mask="none", n_sets=1, model="psmvae"
 
 
 def same(found, expected):
-    """Equal to a peer's or a closed form but for rounding."""
+    """Assert equality with a closed form up to rounding."""
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Columns of every kind side by side."""
+"""Blocks of columns of every kind."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ KIND = ["ordinal", "real", "count", "categorical", "positive", "integer", "ordin
 
 
 def table(n=300):
-    """A column of each kind, two ordinal ones of different width, one row missing in all."""
+    """A column of each kind, two ordinal ones of different sizes. The last row is missing."""
     rng = np.random.default_rng(0)
     cells = np.column_stack(
         [
@@ -48,7 +48,7 @@ def cells_of(layout, scale, n_rows=4, spread=1.0, n_members=2):
     return columns, columns(outputs), outputs
 
 
-def test_like_columns_stand_side_by_side():
+def test_columns_are_grouped_by_likelihood():
     layout, _, _ = encoded()
     assert [(kind, len(group)) for kind, group in layout.groups] == [
         ("count", 1),
@@ -61,7 +61,7 @@ def test_like_columns_stand_side_by_side():
 
 
 @pytest.mark.parametrize("scale", ["learned", "network", "student", 0.5])
-def test_the_value_itself_is_the_best_point_with_no_error(scale):
+def test_point_estimate_from_own_statistics_is_the_value(scale):
     layout, x, _ = encoded()
     columns = Columns(layout, 2, scale)
     assert columns.statistics(x).shape == (300, columns.n_statistics)
@@ -71,7 +71,7 @@ def test_the_value_itself_is_the_best_point_with_no_error(scale):
     assert float(columns.error(columns.statistics(x), x).max()) < 1e-8
 
 
-def test_the_error_of_the_mean_is_about_one_for_every_kind_but_unordered_levels():
+def test_error_of_the_mean_is_one_except_for_unordered_levels():
     layout, x, m = encoded()
     columns = Columns(layout, 1, 1.0)
     seen = x[m.all(1)]
@@ -81,18 +81,18 @@ def test_the_error_of_the_mean_is_about_one_for_every_kind_but_unordered_levels(
 
 
 @pytest.mark.parametrize("scale", ["learned", "network", "student", 0.5])
-def test_a_tilt_by_nothing_changes_nothing(scale):
+def test_constant_tilt_does_not_change_expectations(scale):
     layout, _, _ = encoded()
     columns, cells, _ = cells_of(layout, scale)
     flat = cells.tilted(lambda x, _: torch.zeros_like(x))
     assert flat.shape == (2, 4, 3, 2, columns.n_statistics)
     torch.testing.assert_close(flat, cells.expected(), rtol=5e-3, atol=5e-3)
-    nothing = cells.log_expectation(lambda x, _: torch.zeros_like(x))
-    torch.testing.assert_close(nothing, torch.zeros_like(nothing), rtol=0, atol=1e-5)
+    log_mass = cells.log_expectation(lambda x, _: torch.zeros_like(x))
+    torch.testing.assert_close(log_mass, torch.zeros_like(log_mass), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", ["learned", "student", 0.5])
-def test_q_of_the_missing_has_a_kl_to_every_likelihood(scale):
+def test_kl_of_q_x_mis_is_finite_for_every_likelihood(scale):
     layout, _, _ = encoded()
     _, p, outputs = cells_of(layout, scale)
     _, q, q_outputs = cells_of(layout, "network", spread=0.5)
@@ -122,14 +122,14 @@ def test_missing_cells_have_finite_densities_and_gradients(scale, spread):
 
 
 @pytest.mark.parametrize("scale", ["learned", "student", 0.5])
-def test_draws_by_the_fine_grid_are_those_of_the_distribution(scale):
+def test_tilted_draws_without_tilt_are_plain_draws(scale):
     layout, _, _ = encoded()
     _, cells, _ = cells_of(layout, scale)
     uniform = Noise(2).uniform(2, 4, 3, 2, 8)
     plain = cells.sample(uniform).detach()
     tilted = cells.tilted_sample(lambda x, _: torch.zeros_like(x), uniform).detach()
     torch.testing.assert_close(plain, tilted, rtol=0.02, atol=0.1)
-    # uniform noise with fewer axes is shared
+    # uniform numbers broadcast over sets
     shared = cells.sample(uniform[:, :, :, :1])
     assert shared.shape == plain.shape
 
@@ -139,7 +139,7 @@ def one_cell(column, scale, outputs):
     return columns(torch.tensor(outputs, dtype=torch.float64).view(1, 1, 1, 1, -1))
 
 
-def test_a_tilted_count_is_the_bayes_rule():
+def test_tilted_count_follows_bayes_rule():
     column = Column("n", "count", "Int64", 99, center=1.5, scale=0.6, mean=4.0, deviation=3.0)
     cells = one_cell(column, 0.5, [0.3])
     mean = float(cells.expected())
@@ -156,7 +156,7 @@ def test_a_tilted_count_is_the_bayes_rule():
     assert (drawn == np.searchsorted(np.cumsum(weight), uniform.flatten().numpy())).all()
 
 
-def test_a_tilted_positive_value_is_averaged_in_the_tables_units():
+def test_tilted_positive_value_is_averaged_in_units_of_the_table():
     column = Column("p", "positive", "Float64", 99, center=2.0, scale=0.5, deviation=3.0)
     cells = one_cell(column, 0.6, [0.2])
 
@@ -171,7 +171,7 @@ def test_a_tilted_positive_value_is_averaged_in_the_tables_units():
     assert 2.0 + 0.5 * found == pytest.approx(exact, abs=1e-5)
 
 
-def test_a_tilted_student_draw_follows_the_tilted_density():
+def test_tilted_student_draws_are_quantiles_of_the_tilted_density():
     cells = one_cell(Column("x", "real", "Float64", 99), "student", [0.5, -0.7, 0.0])
     part = cells.parts[0]
     location, scale, df = (

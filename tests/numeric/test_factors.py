@@ -66,7 +66,7 @@ def test_linear_posterior_is_gaussian_conditioning():
         torch.testing.assert_close(a[0, i] @ a[0, i].T, torch.eye(2).double() - gain @ w)
 
 
-def test_factor_analysis_finds_the_model_behind_the_holes():
+def test_factor_analysis_recovers_parameters_from_incomplete_data():
     generator = torch.Generator().manual_seed(0)
     rows = [[1.0, 0.0], [0.8, 0.3], [0.0, 1.0], [0.5, -0.7], [0.9, 0.1], [0.1, 0.8]]
     loading = torch.tensor(rows).double()
@@ -80,7 +80,7 @@ def test_factor_analysis_finds_the_model_behind_the_holes():
     torch.testing.assert_close(fa.psi[0], psi, atol=0.04, rtol=0)
 
 
-def test_a_fresh_linear_model_decodes_as_the_factor_analysis():
+def test_initial_decoder_is_the_factor_analysis():
     loading = [[1.0, 0.2], [0.5, -0.4], [0.0, 0.9]]
     model = linear_gaussian(loading, [0.1, -0.2, 0.3], [0.2, 0.3, 0.4])
     z = torch.randn(1, 4, 2, 1, 2, generator=torch.Generator().manual_seed(0)).double()

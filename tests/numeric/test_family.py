@@ -1,4 +1,4 @@
-"""How the models of the family relate: identities that must hold, and bounds that must be met."""
+"""Identities between the models: VAE, GMVAE, DLGM, PSMVAE, MIWAE and not-MIWAE."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def epsilon(*shape, seed=0):
 
 
 def wrong_q(mask="none"):
-    """The exact linear-Gaussian model with a q(z) that is shifted and too wide."""
+    """The exact linear-Gaussian model with a shifted and too wide q(z)."""
     model = linear_gaussian(LOADING, MEAN, PSI, model="gmvae", mask=mask)
     with torch.no_grad():
         model.q_z.net.last.bias += torch.tensor([0.4, -0.3, 0.3, 0.3]).double()
@@ -40,7 +40,7 @@ def rows(n_members, n, seed=0):
 
 
 @torch.no_grad()
-def test_the_importance_weighted_bound_reaches_the_log_likelihood():
+def test_importance_weighted_bound_converges_to_the_log_likelihood():
     model = wrong_q()
     _, likelihood = truth()
     gaps = []
@@ -54,8 +54,8 @@ def test_the_importance_weighted_bound_reaches_the_log_likelihood():
 
 
 @torch.no_grad()
-def test_with_one_draw_it_is_the_elbo():
-    """E over ε of the bound with K = 1, by Gauss–Hermite quadrature (exact: it is quadratic)."""
+def test_expected_importance_weighted_bound_of_one_draw_is_the_elbo():
+    """The expectation over ε by Gauss–Hermite quadrature, which is exact here."""
     model, batch = wrong_q(), Batch.of(X[None], M[None])
     t, w = np.polynomial.hermite_e.hermegauss(5)
     w = w / w.sum()
@@ -64,17 +64,19 @@ def test_with_one_draw_it_is_the_elbo():
     for i in range(5):
         for j in range(5):
             at = torch.tensor([t[i], t[j]]).reshape(1, 1, 1, 1, 2)
-            answer = model.log_densities(batch, at.expand(1, 3, 1, 1, 2))
-            total += w[i] * w[j] * iwae(answer)
-            likelihood += w[i] * w[j] * answer.log_p_x_obs[:, :, 0, 0]
-    torch.testing.assert_close(total, likelihood - answer.kl_z[..., 0])
-    # and the elbo itself says so for any one draw
-    torch.testing.assert_close(elbo(answer), answer.log_p_x_obs[:, :, 0, 0] - answer.kl_z[..., 0])
+            densities = model.log_densities(batch, at.expand(1, 3, 1, 1, 2))
+            total += w[i] * w[j] * iwae(densities)
+            likelihood += w[i] * w[j] * densities.log_p_x_obs[:, :, 0, 0]
+    torch.testing.assert_close(total, likelihood - densities.kl_z[..., 0])
+    # the ELBO of one draw
+    torch.testing.assert_close(
+        elbo(densities), densities.log_p_x_obs[:, :, 0, 0] - densities.kl_z[..., 0]
+    )
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("mask", [SelfMask(ceiling=False), JointMask(), JointMask(hidden=4)])
-def test_a_mask_that_ignores_x_imputes_as_miwae_does(mask):
+def test_mask_model_with_weights_zero_imputes_like_miwae(mask):
     plain, masked = wrong_q(), wrong_q(mask)
     if isinstance(mask, SelfMask):
         masked.p_m.weight.zero_()
@@ -84,7 +86,7 @@ def test_a_mask_that_ignores_x_imputes_as_miwae_does(mask):
     one = Posterior(plain, 4000, 0).impute(X.float(), M.float())
     other = Posterior(masked, 4000, 0).impute(X.float(), M.float())
     torch.testing.assert_close(one[1], other[1])
-    # a joint mask averages draws of x where the others average means
+    # with a joint mask draws of x are averaged, otherwise conditional means
     tolerance = 0.05 if isinstance(mask, JointMask) else 1e-6
     torch.testing.assert_close(
         one[0] * (1 - M), other[0] * (1 - M), atol=tolerance, rtol=0, check_dtype=False
@@ -92,14 +94,14 @@ def test_a_mask_that_ignores_x_imputes_as_miwae_does(mask):
 
 
 @torch.no_grad()
-def test_joint_draws_carry_the_selection():
-    """x ~ N(0.5, 1), missing with probability sigmoid(3x − 1.5): the mean of the missing."""
+def test_joint_mask_imputes_the_mean_of_the_selected_values():
+    """x ~ N(0.5, 1) is missing with probability sigmoid(3x − 1.5)."""
     from scipy import integrate, stats
 
     model = linear_gaussian([[0.8]], [0.5], [0.36], model="gmvae", mask=JointMask())
     model.p_m.net.weight.fill_(3.0)
     model.p_m.net.bias.fill_(-1.5)
-    model.p_m.odds.zero_()
+    model.p_m.logits.zero_()
 
     def moment(power):
         return integrate.quad(
@@ -114,8 +116,12 @@ def test_joint_draws_carry_the_selection():
     assert float(drawn.mean()) == pytest.approx(moment(1) / moment(0), abs=0.05)
 
 
+# Large values are missing more often, the plain logistic model of not-MIWAE.
+HIGH = SelfMask(ceiling=False, integrate="draw", train_jointly=True, sign="high")
+
+
 def self_masked(n=800, seed=0):
-    """Two columns of correlation 0.8; high values of the first go missing."""
+    """Two columns with correlation 0.8. Large values of the first are missing."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, 1))
     table = 0.9 * z + 0.45 * rng.normal(size=(n, 2))
@@ -124,19 +130,19 @@ def self_masked(n=800, seed=0):
     return complete, table
 
 
-def test_not_miwae_recovers_the_shift_that_miwae_misses():
+def test_not_miwae_has_less_bias_than_miwae_under_self_masking():
     complete, table = self_masked()
     missing = np.isnan(table[:, 0])
     bias = {}
     settings = {"n_latent": 1, "n_train_draws": 5, "max_epochs": 15, "random_state": 0}
-    for imputer in (MIWAEImputer(**settings), NotMIWAEImputer("self-high", **settings)):
+    for imputer in (MIWAEImputer(**settings), NotMIWAEImputer(HIGH, **settings)):
         filled = imputer.fit_transform(table)
         bias[type(imputer).__name__] = (filled - complete)[missing, 0].mean()
     assert bias["MIWAEImputer"] < -0.25
     assert abs(bias["NotMIWAEImputer"]) < 0.6 * abs(bias["MIWAEImputer"])
 
 
-def test_a_gmvae_of_one_set_is_the_vae():
+def test_gmvae_with_one_set_is_the_vae():
     _, table = self_masked(200)
     quick = {"max_epochs": 3, "n_draws": 10, "random_state": 0}
     vae, gmvae = VAEImputer(**quick).fit(table), GMVAEImputer(n_sets=1, **quick).fit(table)
@@ -144,8 +150,8 @@ def test_a_gmvae_of_one_set_is_the_vae():
     np.testing.assert_array_equal(vae.score_samples(table), gmvae.score_samples(table))
 
 
-def test_miwae_of_one_draw_starts_at_the_vae():
-    """Same weights to begin with, so the same imputations where nothing is trained."""
+def test_untrained_miwae_is_the_untrained_vae():
+    """The initial weights are the same."""
     _, table = self_masked(200)
     quick = {"max_epochs": 1, "learning_rate": 1e-12, "n_draws": 10, "random_state": 0}
     vae, miwae = VAEImputer(**quick), MIWAEImputer(n_train_draws=1, **quick)
@@ -154,7 +160,7 @@ def test_miwae_of_one_draw_starts_at_the_vae():
 
 @torch.no_grad()
 @pytest.mark.parametrize("mask", ["none", "latent"])
-def test_a_dlgm_with_its_head_cut_is_the_gmvae(mask):
+def test_dlgm_without_w_is_the_gmvae(mask):
     dlgm = make(mixed_columns(), model="dlgm", mask=mask)
     gmvae = make(mixed_columns(), model="gmvae", mask=mask)
     kept = {k: v for k, v in dlgm.state_dict().items() if not k.startswith(("q_w", "p_x.second"))}
@@ -175,8 +181,8 @@ def test_a_dlgm_with_its_head_cut_is_the_gmvae(mask):
 
 
 @torch.no_grad()
-def test_psmvae_without_mask_and_with_pi_one_is_the_dlgm():
-    """With w for x_mis the two bounds are the same number, for any weights."""
+def test_psmvae_without_mask_model_at_pi_one_is_the_dlgm():
+    """With w in place of x_mis the two ELBOs are equal for all weights."""
     psmvae = make(real_columns(4), mask="none", pi=1.0, scale=0.5)
     dlgm = make(real_columns(4), model="dlgm", mask="none", scale=0.5)
     state = psmvae.state_dict()
@@ -185,13 +191,13 @@ def test_psmvae_without_mask_and_with_pi_one_is_the_dlgm():
     one = elbo(psmvae.log_densities(batch, e, Noise(0), auxiliary=True), weight_observed=1.4)
     other = elbo(dlgm.log_densities(batch, e, Noise(0), auxiliary=True), weight_observed=1.4)
     torch.testing.assert_close(one, other)
-    # π' = 0 is not it, whatever the paper's text says
+    # not for π' = 0, which the paper's text names
     tied = make(real_columns(4), mask="none", pi=0.0, scale=0.5)
     tied.load_state_dict(state)
     assert not torch.allclose(elbo(tied.log_densities(batch, e, Noise(0), auxiliary=True)), other)
 
 
-def test_a_known_sign_is_kept():
+def test_self_mask_keeps_a_known_sign():
     high, low = SelfMask(sign="high"), SelfMask(sign="low")
     x = torch.tensor([-2.0, 0.0, 2.0]).double().reshape(1, 1, 1, 1, 1, 3)
     for mask, direction in ((high, 1), (low, -1)):

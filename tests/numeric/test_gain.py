@@ -1,31 +1,34 @@
-"""GAIN: the hint by its definition, and data it must get right."""
+"""GAIN: the hint, the gradients of both losses, and simulated data."""
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from numeric.helpers import PLAIN, mixed_columns, real_columns
+from numeric.helpers import PLAIN, TRAINING, mixed_columns, real_columns
 from psmvae import GAINImputer
 from psmvae.models.batch import Batch
-from psmvae.models.gain import GAIN, GAINSettings
+from psmvae.models.config import GAINConfig
+from psmvae.models.gain import GAIN
 from psmvae.nn.columns import Layout
 from psmvae.nn.noise import Noise
 
 
 def gain(columns, *, hint_rate=0.9, alpha=10.0, n_members=2):
-    settings = GAINSettings(n_members, PLAIN, hint_rate, alpha)
-    return GAIN(Layout.of(columns), settings, Noise(0)).double()
+    config = GAINConfig(
+        n_members=n_members, network=PLAIN, hint_rate=hint_rate, alpha=alpha, **TRAINING
+    )
+    return GAIN(Layout.of(columns), config, Noise(0)).double()
 
 
 @pytest.mark.parametrize("hint_rate", [0.0, 0.5, 0.9, 1.0])
-def test_the_hint_is_the_mask_or_nothing(hint_rate):
+def test_hint_reveals_the_mask_where_b_is_one(hint_rate):
     model = gain(real_columns(5), hint_rate=hint_rate)
     m = (torch.rand(2, 4000, 5, generator=torch.Generator().manual_seed(0)) < 0.6).double()
     hint, b = model.hint(m, Noise(1))
     assert bool((hint[b == 1] == m[b == 1]).all())
     assert bool((hint[b == 0] == 0.5).all())
-    # never the whole mask, and one cell at least is open in every row
+    # at least one cell of every row is not revealed
     assert bool(((b == 0).sum(-1) >= 1).all())
     share = 1 - hint_rate + hint_rate / 5
     torch.testing.assert_close(
@@ -50,8 +53,8 @@ def gradients(model, loss):
     return {k: None if p.grad is None else p.grad.clone() for k, p in model.named_parameters()}
 
 
-def test_each_network_learns_from_its_own_loss():
-    """The one loss has the discriminator's gradient of L_D and the generator's of L_G + α MSE."""
+def test_each_network_has_the_gradient_of_its_own_loss():
+    """The discriminator that of L_D, the generator that of L_G + α MSE."""
     model, data = gain(mixed_columns()), batch(2)
     together = gradients(model, model.loss(data, Noise(3)))
     noise = Noise(3)
@@ -77,7 +80,7 @@ def test_each_network_learns_from_its_own_loss():
             torch.testing.assert_close(together[name], grad)
 
 
-def test_copies_are_recovered():
+def test_copied_columns_are_imputed_from_each_other():
     rng = np.random.default_rng(0)
     complete = np.repeat(rng.normal(size=(500, 1)), 4, axis=1)
     table = complete.copy()
@@ -87,17 +90,17 @@ def test_copies_are_recovered():
     known = missing & ~missing.all(1, keepdims=True)
     error = np.sqrt(((imputer.transform(table) - complete)[known] ** 2).mean())
     assert error < 0.25
-    # rows it has not seen, and nothing is learned from them
+    # transform of new rows does not change the model
     state = {k: v.clone() for k, v in imputer.model_.state_dict().items()}
     fresh = np.repeat(rng.normal(size=(200, 1)), 4, axis=1)
-    holes = fresh.copy()
-    holes[:, 2] = np.nan
-    error = np.sqrt(((imputer.transform(holes) - fresh)[:, 2] ** 2).mean())
+    incomplete = fresh.copy()
+    incomplete[:, 2] = np.nan
+    error = np.sqrt(((imputer.transform(incomplete) - fresh)[:, 2] ** 2).mean())
     assert error < 0.3
     assert all(bool((state[k] == v).all()) for k, v in imputer.model_.state_dict().items())
 
 
-def test_every_kind_of_column_is_generated():
+def test_every_kind_of_column_is_imputed():
     rng = np.random.default_rng(0)
     z = rng.normal(size=120)
     frame = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Importance sampling where the truth is known: a linear-Gaussian model."""
+"""Importance sampling in a linear-Gaussian model, whose posterior is known in closed form."""
 
 import itertools
 
@@ -32,7 +32,7 @@ def truth():
 
 
 def wrong_q(n_sets=1):
-    """The exact model with a q(z) that is shifted and too wide."""
+    """The exact model with a shifted and too wide q(z)."""
     model = linear_gaussian(LOADING, MEAN, PSI, n_sets=n_sets)
     with torch.no_grad():
         model.q_z.net.last.bias += torch.tensor([0.4, -0.3, 0.3, 0.3]).double()
@@ -44,7 +44,7 @@ def posterior(model, n_draws, seed=0):
 
 
 def noise_double(monkeypatch):
-    """Draws in float64, so that nothing but the draws themselves limits the precision."""
+    """Draw in float64, so that precision is limited by the draws only."""
     original = torch.randn
 
     def randn(*args, **kwargs):
@@ -54,7 +54,7 @@ def noise_double(monkeypatch):
 
 
 @torch.no_grad()
-def test_with_the_exact_posterior_one_draw_gives_the_exact_log_likelihood(monkeypatch):
+def test_one_draw_from_the_exact_posterior_gives_the_exact_log_likelihood(monkeypatch):
     noise_double(monkeypatch)
     bound, size = posterior(linear_gaussian(LOADING, MEAN, PSI), 1).diagnostics(X, M)
     torch.testing.assert_close(bound, truth()[1])
@@ -76,7 +76,7 @@ def test_imputation_converges_to_the_conditional_mean(monkeypatch, n_sets):
 
 
 @torch.no_grad()
-def test_the_bound_tightens_with_draws_and_stays_below(monkeypatch):
+def test_bound_increases_with_draws_and_stays_below_the_log_likelihood(monkeypatch):
     noise_double(monkeypatch)
     model = wrong_q()
     _, likelihood = truth()
@@ -92,7 +92,7 @@ def test_the_bound_tightens_with_draws_and_stays_below(monkeypatch):
 
 
 @torch.no_grad()
-def test_draws_have_the_conditional_mean_and_covariance(monkeypatch):
+def test_posterior_draws_have_the_conditional_mean_and_covariance(monkeypatch):
     noise_double(monkeypatch)
     rows = 4000
     draws = posterior(wrong_q(), 200).sample(X[2:].expand(rows, -1), M[2:].expand(rows, -1), 2)
@@ -102,30 +102,30 @@ def test_draws_have_the_conditional_mean_and_covariance(monkeypatch):
     torch.testing.assert_close(torch.cov(flat.T), total, atol=0.1, rtol=0)
 
 
-def answer_of(log_w):
-    """Weights as they leave a model, for tests of what is made of them."""
+def one_row(log_w):
+    """Log weights ``(draw, set)`` of one member and row."""
     return log_w.double().reshape(1, 1, *log_w.shape)
 
 
-def size_of(log_w):
-    running = importance.Running(1, 1, 0, like=log_w.double())
-    running.add(slice(None), answer_of(log_w), None)
+def ess_of(log_w):
+    running = importance.RunningEstimate(1, 1, 0, like=log_w.double())
+    running.add(slice(None), one_row(log_w), None)
     return float(running.effective_sample_size)
 
 
 def test_effective_sample_size_of_equal_and_of_one_weight():
     one = torch.full((8, 3), -1e3)
     one[2] = 0.0
-    assert size_of(torch.zeros(8, 3)) == pytest.approx(8)
-    assert size_of(one) == pytest.approx(1)
+    assert ess_of(torch.zeros(8, 3)) == pytest.approx(8)
+    assert ess_of(one) == pytest.approx(1)
 
 
-def test_draws_in_blocks_come_to_the_same():
+def test_running_estimate_does_not_depend_on_block_sizes():
     generator = torch.Generator().manual_seed(0)
     log_w = 30 * torch.randn(2, 3, 40, 2, generator=generator).double()
     values = torch.randn(2, 3, 40, 2, 5, generator=generator).double()
     weight = importance.normalised(log_w)
-    running = importance.Running(2, 3, 5, like=log_w)
+    running = importance.RunningEstimate(2, 3, 5, like=log_w)
     for start in range(0, 40, 7):
         block = slice(start, start + 7)
         running.add(slice(None), log_w[:, :, block], values[:, :, block])
@@ -135,51 +135,51 @@ def test_draws_in_blocks_come_to_the_same():
 
 
 @torch.no_grad()
-def test_rows_that_have_enough_draws_get_no_more():
-    """A row's answer is that of its own number of draws, whichever rows come with it."""
+def test_rows_at_the_target_ess_get_no_more_draws():
+    """The estimate of a row does not depend on the other rows."""
     model = wrong_q().float()
     x, m = X.float(), M.float()
     every = Posterior(model, 2000, 0)
     first, sizes = Posterior(model, 20, 0).impute(x, m)
-    enough = float(sizes.sort().values[1]) + 1.0
-    found, size = Posterior(model, 2000, 0, enough=enough).impute(x, m)
-    done = sizes >= enough
+    target = float(sizes.sort().values[1]) + 1.0
+    found, size = Posterior(model, 2000, 0, target_ess=target).impute(x, m)
+    done = sizes >= target
     assert bool(done.any())
     torch.testing.assert_close(found[done], first[done])
-    assert bool((size >= enough).all())
-    alone = Posterior(model, 2000, 0, enough=enough).impute(x[:1], m[:1])[0]
+    assert bool((size >= target).all())
+    alone = Posterior(model, 2000, 0, target_ess=target).impute(x[:1], m[:1])[0]
     torch.testing.assert_close(alone, found[:1])
-    # Monte Carlo error of some ten draws
+    # the Monte Carlo error of about ten draws
     torch.testing.assert_close(found, every.expected(x, m), atol=0.6, rtol=0)
 
 
-def test_resampling_follows_the_weights():
-    log_w = answer_of(torch.log(torch.tensor([[0.1, 0.2], [0.3, 0.4]])))
+def test_resampled_frequencies_are_the_weights():
+    log_w = one_row(torch.log(torch.tensor([[0.1, 0.2], [0.3, 0.4]])))
     uniform = torch.rand(1, 1, 40_000, generator=torch.Generator().manual_seed(0)).double()
     draw, set_ = importance.resample(log_w, uniform)
     share = torch.bincount((2 * draw + set_).flatten(), minlength=4) / 40_000
     torch.testing.assert_close(share, torch.tensor([0.1, 0.2, 0.3, 0.4]), atol=0.01, rtol=0)
 
 
-def test_weights_are_the_ones_that_target_the_posterior():
-    """The weight is the joint of everything observed over q(z): spelled out term by term."""
+def test_weights_are_the_joint_density_over_q_z():
+    """w = p(x_obs | z, r) p(m) p(z | r) p(r) / q(z | r)."""
     model = wrong_q(n_sets=2)
     batch = Batch.of(X[None], M[None])
     epsilon = torch.randn(1, 3, 4, 2, 2, generator=torch.Generator().manual_seed(0)).double()
-    answer = model.log_densities(batch, epsilon)
+    densities = model.log_densities(batch, epsilon)
     expected = (
-        answer.log_p_x_obs
-        + answer.log_p_m
-        + answer.log_p_z
+        densities.log_p_x_obs
+        + densities.log_p_m
+        + densities.log_p_z
         + torch.log_softmax(model.p_r.logits, -1)[:, :, None]
-        - answer.log_q_z
+        - densities.log_q_z
     )
-    torch.testing.assert_close(importance.log_weights(answer), expected)
+    torch.testing.assert_close(importance.log_weights(densities), expected)
 
 
 @torch.no_grad()
-def test_a_wider_proposal_has_the_same_target(monkeypatch):
-    """Draws twice as wide as q(z), weighted for it, give the conditional mean and the bound."""
+def test_wider_proposal_has_the_same_target(monkeypatch):
+    """Draws from a proposal twice as wide as q(z) give the conditional mean and the bound."""
     noise_double(monkeypatch)
     model = wrong_q()
     model.proposal_scale.fill_(2.0)
@@ -190,13 +190,13 @@ def test_a_wider_proposal_has_the_same_target(monkeypatch):
 
 
 @torch.no_grad()
-def test_weights_that_are_not_trusted_leave_q(monkeypatch):
+def test_weight_power_zero_gives_the_mean_under_q(monkeypatch):
     noise_double(monkeypatch)
     model = wrong_q(n_sets=2)
     model.weight_power.zero_()
     q_mean = model.predict(Batch.of(X[None], M[None]))[0]
     torch.testing.assert_close(posterior(model, 10).expected(X, M), q_mean)
-    # the bound and the draws keep to the target
+    # the bound is not tempered
     _, likelihood = truth()
     torch.testing.assert_close(
         posterior(model, 100_000).diagnostics(X, M)[0], likelihood, atol=0.01, rtol=0

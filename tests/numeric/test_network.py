@@ -1,4 +1,4 @@
-"""Networks: what is worked out once a row, and who multiplies the matrices."""
+"""Networks with inputs shared within a row, and the switch of the matrix product library."""
 
 import platform
 import threading
@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from psmvae.nn.matmul_backend import use_blas
-from psmvae.nn.network import MLP, Network
+from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
+from psmvae.nn.settings import Network
 
 NETWORKS = [Network.paper(), Network(width=16, depth=2)]
 
@@ -16,7 +17,7 @@ NETWORKS = [Network.paper(), Network(width=16, depth=2)]
 @pytest.mark.parametrize("network", NETWORKS, ids=["plain", "residual"])
 @pytest.mark.parametrize("n_members", [1, 3])
 @pytest.mark.parametrize("n_sets", [0, 4])
-def test_inputs_given_once_a_row_count_as_if_repeated(network, n_members, n_sets):
+def test_inputs_shared_within_a_row_equal_repeated_inputs(network, n_members, n_sets):
     noise = Noise(0)
     net = MLP(
         n_members, 5 + 3, 6, network=network, noise=noise, n_sets=n_sets, set_at="first"
@@ -28,15 +29,15 @@ def test_inputs_given_once_a_row_count_as_if_repeated(network, n_members, n_sets
     found, gradients = [], []
     for out in (net(z, once=once), net(repeated)):
         found.append(out)
-        wanted = [z, *net.parameters()]
-        gradients.append(torch.autograd.grad((out * weight).sum(), wanted, allow_unused=True))
+        sources = [z, *net.parameters()]
+        gradients.append(torch.autograd.grad((out * weight).sum(), sources, allow_unused=True))
     torch.testing.assert_close(*found)
     for one, two in zip(*gradients, strict=True):
         torch.testing.assert_close(one, two)
 
 
-@pytest.mark.skipif(platform.machine() != "aarch64", reason="only ARM has two ways")
-def test_the_way_of_multiplying_is_restored_by_the_last_to_leave():
+@pytest.mark.skipif(platform.machine() != "aarch64", reason="no effect on other processors")
+def test_use_blas_is_reset_by_the_last_user():
     before = torch.backends.mkldnn.enabled
     entered, leave = threading.Event(), threading.Event()
 

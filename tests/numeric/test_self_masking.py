@@ -1,4 +1,4 @@
-"""Self-masking in one dimension, where numerical integration gives the answer."""
+"""Self-masking in one dimension, against numerical integration."""
 
 import math
 
@@ -10,8 +10,9 @@ from torch.nn.functional import logsigmoid
 
 from numeric.helpers import linear_gaussian
 from psmvae.inference.posterior import Posterior
+from psmvae.models.mask_likelihood import log_missing
 from psmvae.nn.columns import Columns, Layout
-from psmvae.nn.mask import SelfMask
+from psmvae.nn.settings import SelfMask
 
 LOADING, PSI = 0.8, 0.36  # x ~ N(0.5, 1)
 MEAN = 0.5
@@ -22,7 +23,7 @@ def model(weight, bias, ceiling, **options):
     with torch.no_grad():
         built.p_m.weight.fill_(weight)
         built.p_m.bias.fill_(bias)
-        built.p_m.ceiling_odds.fill_(math.log(ceiling / (1 - ceiling)))
+        built.p_m.ceiling_logits.fill_(math.log(ceiling / (1 - ceiling)))
     return built
 
 
@@ -53,7 +54,7 @@ def noise_double(monkeypatch):
 
 @torch.no_grad()
 @pytest.mark.parametrize("case", CASES)
-def test_the_imputed_mean_is_the_integral(case, monkeypatch):
+def test_imputed_mean_and_bound_are_the_integrals(case, monkeypatch):
     noise_double(monkeypatch)
     posterior = Posterior(model(*case), 20_000, 0)
     missing = torch.zeros(1, 1).double()
@@ -65,7 +66,7 @@ def test_the_imputed_mean_is_the_integral(case, monkeypatch):
 
 @torch.no_grad()
 @pytest.mark.parametrize("case", CASES)
-def test_draws_follow_the_tilted_density(case, monkeypatch):
+def test_draws_have_the_moments_of_the_tilted_density(case, monkeypatch):
     noise_double(monkeypatch)
     missing = torch.zeros(3000, 1).double()
     drawn = Posterior(model(*case), 100, 0).sample(missing, missing, 2).flatten().numpy()
@@ -76,17 +77,17 @@ def test_draws_follow_the_tilted_density(case, monkeypatch):
 
 @torch.no_grad()
 @pytest.mark.parametrize("case", CASES)
-def test_without_the_tilt_only_z_knows_that_a_value_is_missing(case, monkeypatch):
+def test_without_tilt_imputations_depend_on_the_mask_through_z_only(case, monkeypatch):
     noise_double(monkeypatch)
     weight, bias, ceiling = case
     nodes, weights = np.polynomial.hermite_e.hermegauss(80)
 
-    def chance(z):
-        """P(missing | z), by quadrature over x."""
+    def p_missing(z):
+        """p(missing | z) by quadrature over x."""
         x = MEAN + LOADING * z + math.sqrt(PSI) * nodes
         return (weights / weights.sum() * ceiling * special.expit(weight * x + bias)).sum()
 
-    posterior = weights * np.array([chance(z) for z in nodes])
+    posterior = weights * np.array([p_missing(z) for z in nodes])
     posterior /= posterior.sum()
     center = MEAN + LOADING * nodes
     mean = (posterior * center).sum()
@@ -102,18 +103,18 @@ def test_without_the_tilt_only_z_knows_that_a_value_is_missing(case, monkeypatch
 
 
 @torch.no_grad()
-def test_a_mask_that_ignores_x_leaves_the_mean_where_it_is(monkeypatch):
+def test_mask_with_weight_zero_does_not_change_the_mean(monkeypatch):
     noise_double(monkeypatch)
     missing = torch.zeros(1, 1).double()
     found = Posterior(model(0.0, -0.7, 0.8), 20_000, 0).expected(missing, missing)
     assert float(found) == pytest.approx(MEAN, abs=0.02)
 
 
-def test_quadrature_of_the_mask_is_the_integral():
+def test_quadrature_of_p_missing_is_the_integral():
     built = model(6.0, -6.0, 0.8)
     z = torch.tensor([0.3]).double().reshape(1, 1, 1, 1, 1)
     _, p_x_mis = built.p_x(z, None, both=True)
-    found = p_x_mis.log_expectation(built._log_missing(z))
+    found = p_x_mis.log_expectation(log_missing(built.p_m, z))
     center, scale = MEAN + LOADING * 0.3, math.sqrt(PSI)
     expected, _ = integrate.quad(
         lambda x: stats.norm.pdf(x, center, scale) * 0.8 / (1 + math.exp(-(6 * x - 6))), -10, 10
@@ -121,7 +122,7 @@ def test_quadrature_of_the_mask_is_the_integral():
     assert float(found.detach()) == pytest.approx(math.log(expected), abs=2e-3)
 
 
-def test_chances_of_missing_and_observed_sum_to_one_also_far_out():
+def test_probabilities_of_missing_and_observed_sum_to_one_for_extreme_values():
     built = model(6.0, -6.0, 0.8)
     x = torch.tensor([-50.0, -1.0, 0.0, 1.0, 50.0]).double().reshape(1, 1, 1, 1, 1, 5)
     missing, observed = built.p_m(x, torch.zeros(1, 1, 1, 1, 1), slice(0, 1))
@@ -130,7 +131,7 @@ def test_chances_of_missing_and_observed_sum_to_one_also_far_out():
     assert bool(observed.isfinite().all())
 
 
-def test_a_plain_logistic_has_no_ceiling():
+def test_without_ceiling_the_mask_is_logistic():
     built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=SelfMask(ceiling=False))
     x = torch.tensor([2.0]).double().reshape(1, 1, 1, 1, 1, 1)
     missing, _ = built.p_m(x, torch.zeros(1, 1, 1, 1, 1), slice(0, 1))
@@ -138,7 +139,7 @@ def test_a_plain_logistic_has_no_ceiling():
     torch.testing.assert_close(missing.flatten()[0], logsigmoid(score))
 
 
-def test_columns_that_are_not_named_do_not_depend_on_their_value():
+def test_columns_not_named_have_a_constant_missing_rate():
     built = linear_gaussian([[0.5], [0.5]], [0.0, 0.0], [0.5, 0.5], mask=SelfMask(columns=["x1"]))
     with torch.no_grad():
         built.p_m.weight.fill_(2.0)
@@ -149,7 +150,7 @@ def test_columns_that_are_not_named_do_not_depend_on_their_value():
     assert float(second[0].detach()) < float(second[1].detach())
 
 
-def test_tilted_categories_are_the_bayes_rule():
+def test_tilted_categories_follow_bayes_rule():
     """p(c | missing) ∝ p(c) p(missing | c) for a categorical column."""
     from psmvae.kinds import Column
 

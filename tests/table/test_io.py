@@ -17,6 +17,7 @@ from psmvae.table import (  # noqa: E402
     read_text,
     write_table,
 )
+from psmvae.table.text_types import mark_missing  # noqa: E402
 
 
 class TestReadText:
@@ -35,7 +36,9 @@ class TestReadText:
     def test_given_codes_keep_columns_numeric(self, csv):
         table = read_table(csv("a,b\n-999,x\n1.5,unknown\n"), na=["-999", "unknown"])
         assert table.to_pydict() == {"a": [None, 1.5], "b": ["x", None]}
-        assert read_text(csv("a\n-999\n9\n"), na="-999").to_pydict() == {"a": [None, "9"]}
+        assert mark_missing(read_text(csv("a\n-999\n9\n")), na="-999").to_pydict() == {
+            "a": [None, "9"]
+        }
 
     def test_integers_with_leading_zeros_stay_text(self, csv):
         table = read_table(csv("id,zero,n\n007,0,1.05\n8,10,02.5\n,5,3\n"))
@@ -86,7 +89,7 @@ class TestReadText:
             Codec.fit(read_table(csv("day,a\n2020-01-01,1\n2020-01-02,2\n")))
 
     def test_read_text_returns_the_text_of_cells(self, csv):
-        table = read_text(csv("a,b\n1.10,007\nNA,x\n"))
+        table = mark_missing(read_text(csv("a,b\n1.10,007\nNA,x\n")))
         assert table.to_pydict() == {"a": ["1.10", None], "b": ["007", "x"]}
 
 
@@ -251,7 +254,9 @@ class TestKeepText:
         x = codec.encode(table).x.copy()
         x[:, :] = 1.0
         filled = codec.fill(table, x)
-        write_table(keep_text(filled, read_text(path)), tmp_path / "out.csv", inputs=[path])
+        write_table(
+            keep_text(filled, mark_missing(read_text(path))), tmp_path / "out.csv", inputs=[path]
+        )
         assert (tmp_path / "out.csv").read_text() == (
             'id,price,n,ok,s,void\nA1,1.10,1e3,TRUE,"x, y",\nA2,3.0,2,TRUE,z,\n'
             "A1,3.00,1000.0,FALSE,z,\n"

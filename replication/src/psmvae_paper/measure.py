@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
 import warnings
@@ -107,7 +108,9 @@ def set_draws(imputer: Any, n: int | None) -> None:
         K; None keeps the imputer's own.
     """
     if n is not None:
-        imputer.set_params(n_draws=n, target_ess=float(TARGET_ESS) if n > TARGET_ESS else None)
+        target = float(TARGET_ESS) if n > TARGET_ESS else None
+        options = dataclasses.replace(imputer.advanced, target_ess=target)
+        imputer.set_params(n_draws=n, advanced=options)
 
 
 @contextmanager

@@ -156,7 +156,7 @@ _ROWS = (
         "hivae-mask",
         "HIVAE with M",
         "hivae-mask",
-        Maker("GMVAEImputer", (("mask", True),)),
+        Maker("GMVAEImputer", (("mask_model", "latent"),)),
         n_draws=1,
         **_LATENT,
     ),

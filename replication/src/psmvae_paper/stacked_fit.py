@@ -112,16 +112,14 @@ def _train(
     for imputer in fitted:
         imputer.model_.to(device)
     tensors = [i._tensors(x, m) for i, (x, m) in zip(fitted, cells, strict=True)]
-    training = lead._training(lead.n_rows_)
     trainer = copy.copy(lead)
     trainer.model_ = stack
     with use_blas():
         result = train(
-            trainer._recipe(training),
+            trainer._recipe(),
             torch.stack([x for x, _ in tensors]),
             torch.stack([m for _, m in tensors]),
-            len(fitted),
-            training,
+            dataclasses.replace(lead.config_, n_members=len(fitted)),
             Noise(lead._seed(3), device),
             callback,
             began,
@@ -137,14 +135,14 @@ def _train(
         history = list(result.history)
         if result.best:
             history[-1] = dataclasses.replace(history[-1], best_validation_error=result.best[k])
-        imputer._take(history, x, m)
+        imputer._finish_fit(history, x, m)
 
 
 def _groups_by_n_sets(imputers: Sequence[DeepImputer]) -> list[list[int]]:
     """Positions of the imputers, grouped by their number of pattern sets."""
     groups: dict[int, list[int]] = {}
     for k, imputer in enumerate(imputers):
-        groups.setdefault(getattr(imputer, "n_sets_", 1), []).append(k)
+        groups.setdefault(getattr(imputer.config_, "n_sets", 1), []).append(k)
     return list(groups.values())
 
 
@@ -184,7 +182,7 @@ def _shape(imputer: DeepImputer) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 def _stacked(imputers: Sequence[DeepImputer]) -> nn.Module:
     """One model with a member for each imputer, at the initial weights of that imputer."""
     lead = copy.copy(imputers[0])
-    lead.n_members = len(imputers)
+    lead.config_ = dataclasses.replace(lead.config_, n_members=len(imputers))
     lead._build()
     stack: nn.Module = lead.model_
     with torch.no_grad():

@@ -284,6 +284,9 @@ def _cost(cell: Cell) -> float:
 def _parameters(imputer: Any) -> dict[str, Any]:
     """The imputer's parameters as plain values, objects by their repr."""
     parameters = imputer.get_params(deep=False) if hasattr(imputer, "get_params") else {}
+    options = parameters.pop("advanced", None)
+    if options is not None:
+        parameters |= dataclasses.asdict(options)
     kinds = parameters.pop("kinds", None)
     shown: dict[str, Any] = {}
     if kinds:

@@ -54,6 +54,29 @@ def test_help_is_shown(paper_command, arguments):
     assert "Usage: psmvae-paper" in result.out
 
 
+def test_command_in_new_process_shows_records_of_repository_by_default(fresh, tmp_path):
+    result = fresh("show", "rmse20", "--methods", "mean,mice", cwd=tmp_path)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.count("±") == 12 + 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_records_in_current_folder_are_shown_before_those_of_repository(paper_command, tmp_path):
+    (tmp_path / "results").mkdir()
+    cell = EXPERIMENTS["rmse20"].cells()[0]
+    write(tmp_path / "results", [record(cell, rmse=0.4321)])
+    assert ".4321" in paper_command("show", "rmse20", cwd=tmp_path).out
+
+
+def test_page_of_repository_is_rebuilt_from_its_records(paper_command, root, tmp_path):
+    page = tmp_path / "results.md"
+    result = paper_command("page", "--from", root / "records", "--to", page)
+    assert result.code == 0, result.err
+    assert page.read_bytes() == (root / "docs" / "results.md").read_bytes()
+    drawn = {path.name for path in (tmp_path / "results").iterdir()}
+    assert drawn == {path.name for path in (root / "docs" / "results").iterdir()}
+
+
 def test_run_writes_record_for_each_cell(ran):
     folder, result = ran
     lines = (folder / "records.jsonl").read_text().splitlines()

@@ -81,8 +81,8 @@ class TestNothingToDownload:
     @pytest.mark.parametrize("name", [*SHIPPED, "trial"])
     def test_imputer_accepts_table_and_kinds(self, name):
         data = load(name)
-        holes = data.X.mask(np.random.default_rng(0).random(data.X.shape) < 0.1)
-        filled = MeanImputer(kinds=data.kinds).fit_transform(holes)
+        incomplete = data.X.mask(np.random.default_rng(0).random(data.X.shape) < 0.1)
+        filled = MeanImputer(kinds=data.kinds).fit_transform(incomplete)
         assert not filled.isna().any(axis=None)
         assert filled.shape == data.X.shape
 

@@ -1,4 +1,4 @@
-"""The files of the publishers: each format, written by hand."""
+"""Readers of the published files, on small made-up files."""
 
 import gzip
 import struct

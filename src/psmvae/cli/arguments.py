@@ -111,10 +111,10 @@ MaskModel = Annotated[
     typer.Option(
         "--mask-model",
         metavar="NAME",
-        help="The model of the missingness mask m. none: missing at random. latent: p(m|z,r) "
-        "(default of psmvae). self: p(m|x), each column by its own value. logistic: the same as a "
-        "plain logistic regression (default of not-miwae). linear, network: p(m|x), each column "
-        "by all values. For psmvae, gmvae and not-miwae.",
+        help="The model of the missingness mask m. none: missing at random (default of gmvae). "
+        "latent: p(m|z,r) (default of psmvae). self: p(m|x), each column by its own value. "
+        "logistic: the same as a plain logistic regression (default of not-miwae). linear, "
+        "network: p(m|x), each column by all values. For psmvae, gmvae and not-miwae.",
         show_default=False,
         rich_help_panel=_MODEL,
     ),
@@ -125,7 +125,7 @@ SelfMasked = Annotated[
         "--self-masked",
         metavar="COLUMN",
         help="A column whose missingness depends on its own value (repeatable): the mask model is "
-        "self (logistic for not-miwae) for these columns. For psmvae and not-miwae.",
+        "self (logistic for not-miwae) for these columns. For psmvae, gmvae and not-miwae.",
         rich_help_panel=_MODEL,
     ),
 ]

@@ -38,7 +38,7 @@ def remedies_as_options(*, text_file: bool) -> Iterator[None]:
     ...     raise e.UnsupportedColumnError("day", "is of type date32[day]", "numbers")
     Traceback (most recent call last):
         ...
-    ValueError: column 'day' is of type date32[day]: convert it to numbers, or leave it out ...
+    ValueError: column 'day' is of type date32[day]...or leave it out with --ignore day
     """
     show_before = warnings.showwarning
 
@@ -70,8 +70,8 @@ def reworded(report: object, *, text_file: bool) -> str:
     Examples
     --------
     >>> warning = e.IdentifierWarning(column="the id", n_levels=30, n_observed=30)
-    >>> reworded(warning, text_file=True).partition("levels: ")[2]
-    "--ignore 'the id' leaves it out"
+    >>> reworded(warning, text_file=True).endswith("--ignore 'the id' leaves it out")
+    True
     """
     if isinstance(report, e.UnsupportedColumnsError):
         return "\n".join(reworded(one, text_file=text_file) for one in report.errors)

@@ -107,9 +107,6 @@ def check_has_sets(method: Method, *, where: str) -> None:
 
 
 def _takes(method: Method, option: str) -> bool:
-    # the mask model of GMVAE is never one of x
-    if option in ("--self-masked", "--sign") and method is Method.GMVAE:
-        return False
     return has_parameter(method, _PARAMETERS[option])
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from psmvae.cli.options import check_known
 from psmvae.cli.paths import is_text_file
 from psmvae.cli.terminal import UsageError
-from psmvae.cli.text_table import infer_types, mark_missing, read_cells
 from psmvae.table.errors import TableError
-from psmvae.table.io import keep_text, read_table
+from psmvae.table.io import keep_text, read_table, read_text
+from psmvae.table.text_types import infer_types, mark_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def read_input(files: Files, ignore: Sequence[str] = ()) -> InputTable:
     """
     na = tuple(files.na or ())
     if is_text_file(files.table):
-        text = read_cells(files.table)
+        text = read_text(files.table)
         table = infer_types(mark_missing(text, na=na))
     else:
         text, table = None, read_table(files.table, na=na)

@@ -90,6 +90,7 @@ def write_files(study: Study, folder: Path) -> list[Path]:
 
     from psmvae.demo.figure import draw
     from psmvae.table.io import atomic_path, keep_text, read_text, write_table
+    from psmvae.table.text_types import mark_missing
 
     trial = study.trial
     reasons = np.array(DROPOUT_REASONS)[trial.dropout]
@@ -97,7 +98,7 @@ def write_files(study: Study, folder: Path) -> list[Path]:
     tables = {
         "truth.csv": pa.table({**trial.complete, "dropout": reasons}),
         # observed cells keep the text of trial.csv, imputed ones have six significant digits
-        "filled.csv": keep_text(study.completed, read_text(folder / "trial.csv")),
+        "filled.csv": keep_text(study.completed, mark_missing(read_text(folder / "trial.csv"))),
         "sets.csv": sets_table(study.sets, study.proba),
     }
     for name, table in tables.items():

@@ -77,20 +77,6 @@ def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:
         raise ValueError(f"{name} must have shape {sizes}, got {tuple(array.shape)}.")
 
 
-def mask_module(module: object, n_members: int) -> None:
-    """Check that a mask model built a module whose parameters have a leading member axis."""
-    from torch import nn
-
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"mask_model must build a torch.nn.Module, got {type(module).__name__}.")
-    for name, parameter in module.named_parameters():
-        if parameter.requires_grad and parameter.shape[:1] != (n_members,):
-            raise ValueError(
-                f"mask_model has a parameter {name} of shape {tuple(parameter.shape)}; the first "
-                f"axis of each must be the members, here {n_members}."
-            )
-
-
 def torch_device(value: Any) -> torch.device:
     """Return the torch device of a setting."""
     import torch

@@ -160,10 +160,6 @@ class LatentImputer(DeepImputer):
 
         return GMVAE(layout, self.config_, missing_rate, noise)
 
-    def _build(self) -> None:
-        super()._build()
-        checks.mask_module(self.model_.p_m, self.config_.n_members)
-
     def _recipe(self) -> Recipe:
         from psmvae.training.latent_recipe import LatentRecipe
 

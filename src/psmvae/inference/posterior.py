@@ -231,15 +231,3 @@ class Posterior:
         """Batches of ``times`` as many rows as fit into the memory budget with these draws."""
         n_rows = times * rows_per_chunk(self.model, n_draws, self.memory)
         return chunks(self.model, x, m, n_rows)
-
-
-# TEMPORARY-SHIM-BEGIN
-from psmvae.inference.draws import draw_observed as _do  # noqa
-
-paired_noise = antithetic_noise
-Posterior.rows_at_once = lambda self, n: rows_per_chunk(self.model, n, self.memory)  # type: ignore
-
-
-def draw(model, batch, n, n_draws, noise, *, observed=False):  # type: ignore # noqa
-    return (_do if observed else draw_missing)(model, batch, n, n_draws, noise)
-# TEMPORARY-SHIM-END

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -140,7 +140,9 @@ class Columns(nn.Module):
             return per_column
         return per_column[..., self.feature_column]
 
-    def split(self, flat: Tensor, what: str) -> list[Tensor]:
+    def split(
+        self, flat: Tensor, what: Literal["features", "statistics", "outputs"]
+    ) -> list[Tensor]:
         """Split an axis of features, statistics or outputs: ``(..., column, k)`` of each block."""
         sizes = [(b.n_columns, getattr(b, f"n_{what}")) for b in self.blocks]
         parts = flat.split([n * k for n, k in sizes], -1)

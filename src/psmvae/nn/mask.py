@@ -43,9 +43,26 @@ class MaskShape:
 
     Examples
     --------
+    >>> import torch
+    >>> from psmvae import LatentMask, Network
+    >>> from psmvae.kinds import Column
+    >>> from psmvae.nn.columns import Columns, Layout
     >>> from psmvae.nn.mask import MaskShape
-    >>> [field for field in MaskShape.__dataclass_fields__][:3]
-    ['n_members', 'n_sets', 'n_latent']
+    >>> from psmvae.nn.noise import Noise
+    >>> layout = Layout.of([Column("age", "real", "Float64", 10)])
+    >>> shape = MaskShape(
+    ...     n_members=1,
+    ...     n_sets=2,
+    ...     n_latent=3,
+    ...     columns=Columns(layout, n_members=1, scale="learned"),
+    ...     names=("age",),
+    ...     missing_rate=torch.tensor([0.2]),
+    ...     network=Network(width=8),
+    ... )
+    >>> module = LatentMask().build(shape, Noise(0))
+    >>> log_missing, log_observed = module(None, torch.zeros(1, 4, 1, 2, 3), slice(0, 1))
+    >>> log_missing.shape
+    torch.Size([1, 4, 1, 2, 1])
     """
 
     n_members: int

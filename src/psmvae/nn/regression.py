@@ -60,8 +60,3 @@ class Regression(nn.Module):
     def inputs(self, features: Tensor, x: Tensor, visible: Tensor) -> Tensor:
         """Network inputs, ``(member, row, input)``."""
         return torch.cat([features, visible, self.quantiles(x, visible)], -1)
-
-
-# TEMPORARY-SHIM-BEGIN
-Regression.places = property(lambda self: self.quantiles)  # type: ignore
-# TEMPORARY-SHIM-END

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from psmvae.table.errors import TableError
 from psmvae.table.paths import SEPARATORS, atomic_path, check_output, extension
-from psmvae.table.text import as_arrow, keep_text, parse_text, parse_typed, write_text
+from psmvae.table.text import as_arrow, keep_text, parse_text, write_text
 
 if TYPE_CHECKING:
     import os
@@ -50,28 +50,26 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     source, ending = _source(path)
     _pyarrow()
     if ending in SEPARATORS:
-        return parse_typed(source, SEPARATORS[ending], _codes(na))
+        from psmvae.table import text_types
+
+        return text_types.infer_types(
+            text_types.mark_missing(parse_text(source, SEPARATORS[ending]), na)
+        )
     return _mark_missing(_read_binary(source, ending), _codes(na))
 
 
-def read_text(
-    path: str | os.PathLike[str], *, na: Sequence[str] = (), as_is: Sequence[str] = ()
-) -> Any:
-    r"""Read the text of each cell of a CSV or TSV file, null where missing.
+def read_text(path: str | os.PathLike[str]) -> Any:
+    r"""Read the text of each cell of a CSV or TSV file.
 
     Parameters
     ----------
     path : path
         A .csv or .tsv file (also .gz).
-    na : sequence of str
-        As in `read_table`.
-    as_is : sequence of str
-        Columns in which no cell is read as missing.
 
     Returns
     -------
     pyarrow.Table
-        All columns strings; for `keep_text`.
+        All columns strings without nulls; see `mark_missing` and `keep_text`.
 
     Raises
     ------
@@ -85,14 +83,14 @@ def read_text(
     ...     path = Path(folder) / "prices.csv"
     ...     _ = path.write_text("price,n\n1.10,1\n,2\n")
     ...     read_text(path).to_pydict()
-    {'price': ['1.10', None], 'n': ['1', '2']}
+    {'price': ['1.10', ''], 'n': ['1', '2']}
     """
     source, ending = _source(path)
     _pyarrow()
     if ending not in SEPARATORS:
         message = f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}"
         raise TableError(message)
-    return parse_text(source, SEPARATORS[ending], _codes(na), as_is)
+    return parse_text(source, SEPARATORS[ending])
 
 
 def write_table(

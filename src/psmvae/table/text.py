@@ -1,4 +1,4 @@
-"""CSV and TSV files as typed tables and as the text of each cell.
+"""CSV and TSV files as the text of each cell.
 
 pyarrow parses the files. They are written by Python's `csv`, because `pyarrow.csv.write_csv` puts
 every string in quotes, also column names, and writes the float 1.0 as 1, so that a column of whole
@@ -18,7 +18,7 @@ from psmvae.table.quotes import broken_quote, has_odd_quotes
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
 # Texts that always mean a missing cell. ".", "?" and "-" may: see `psmvae.table.column_checks`.
@@ -26,8 +26,6 @@ _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = 1 << 16
 _BATCH = 1 << 16
-# 007 is a label and not the number seven
-_LEADING_ZERO = r"^[+-]?0[0-9]+$"
 # What to do about a file with another separator than its extension stands for.
 _REMEDY = {
     "\t": "name it .tsv",
@@ -38,37 +36,26 @@ _REMEDY = {
 }
 
 
-def parse_text(path: Path, separator: str, na: Sequence[str], as_is: Sequence[str] = ()) -> Any:
-    """Return a file's cells as strings, null where missing; `as_is` columns have no nulls."""
+def parse_text(path: Path, separator: str) -> Any:
+    """Return the text of each cell of a file, a table of strings without nulls."""
     import pyarrow as pa
+    import pyarrow.csv as pa_csv
 
     names = _header(path, separator)
-    types = dict.fromkeys(names, pa.string())
-    text = _parse(path, separator, names, na, types)
-    if as_is:
-        verbatim = _parse(path, separator, names, None, types, as_is)
-        for name in as_is:
-            text = text.set_column(names.index(name), name, verbatim[name])
-    return text
-
-
-def parse_typed(path: Path, separator: str, na: Sequence[str]) -> Any:
-    """Return the table in a file with inferred types; integers with leading zeros are strings."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    names = _header(path, separator)
-    table = _parse(path, separator, names, na, {})
-    integers = [name for name in names if pa.types.is_integer(table.schema.field(name).type)]
-    if integers:
-        text = _parse(path, separator, names, na, dict.fromkeys(names, pa.string()), integers)
-        kept = [
-            name
-            for name in integers
-            if pc.any(pc.match_substring_regex(text[name], _LEADING_ZERO)).as_py()
-        ]
-        if kept:
-            table = _parse(path, separator, names, na, dict.fromkeys(kept, pa.string()))
+    convert = pa_csv.ConvertOptions(
+        strings_can_be_null=False, column_types=dict.fromkeys(names, pa.string())
+    )
+    # in a file with one column an empty line is a missing cell
+    parse = pa_csv.ParseOptions(
+        delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
+    )
+    try:
+        table = pa_csv.read_csv(path, convert_options=convert, parse_options=parse)
+    except (pa.ArrowException, OSError) as error:
+        raise _problem(path, separator, len(names), error) from error
+    if table.column_names != names:
+        message = f"{path}: the line of column names cannot be read: {quoted(table.column_names)}"
+        raise TableError(message)
     return table
 
 
@@ -116,7 +103,7 @@ def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
     filled : pyarrow.Table or DataFrame
         The table of `read_table`, its missing cells filled.
     text : pyarrow.Table
-        The table of `read_text` for the same file.
+        The text of the same file, null where missing: `mark_missing` of `read_text`.
     digits : int, default=6
         Significant digits of filled-in numbers that are not whole.
 
@@ -242,38 +229,6 @@ def _check_quotes(path: Path, separator: str) -> None:
     if wrong is not None:
         message = f"{path}: {wrong}; close the quote or remove it"
         raise TableError(message)
-
-
-def _parse(
-    path: Path,
-    separator: str,
-    names: list[str],
-    na: Sequence[str] | None,
-    types: dict[str, Any],
-    columns: Iterable[str] = (),
-) -> Any:
-    """Read a file with pyarrow; if `na` is None, no cell of text is missing."""
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-
-    convert = pa_csv.ConvertOptions(
-        null_values=[*MISSING, *(na or ())],
-        strings_can_be_null=na is not None,
-        column_types=types,
-        include_columns=list(columns),
-    )
-    # in a file with one column an empty line is a missing cell
-    parse = pa_csv.ParseOptions(
-        delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
-    )
-    try:
-        table = pa_csv.read_csv(path, convert_options=convert, parse_options=parse)
-    except (pa.ArrowException, OSError) as error:
-        raise _problem(path, separator, len(names), error) from error
-    if not columns and table.column_names != names:
-        message = f"{path}: the line of column names cannot be read: {quoted(table.column_names)}"
-        raise TableError(message)
-    return table
 
 
 def _records(reader: Any) -> Iterator[list[str]]:

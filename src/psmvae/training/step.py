@@ -17,9 +17,9 @@ EAGER_STEPS = 3
 class Stepper:
     """Call a training step repeatedly; on a GPU, capture it once as a CUDA graph and replay it.
 
-    A step of these small networks consists of several hundred short kernels. Launching them one by
-    one takes several times as long as the kernels themselves; replaying a graph takes one launch
-    (figures: docs/performance.md).
+    A step of these small networks is some 260 short kernels. Launched one by one, a step of the
+    paper's model takes 9.6 ms on an H200; replayed as a graph it takes 0.5 ms
+    (benchmarks/gpu.py).
 
     A step that cannot be captured is called without a graph. A user's mask model may for example
     read a value on the host.

@@ -1,4 +1,8 @@
-"""A CSV or TSV file parsed once: the text of its cells, and the typed table inferred from it."""
+"""Types of a table of text cells, inferred as pyarrow infers those of a CSV file.
+
+A file is parsed once, to text. pyarrow can infer types only while it parses, and `keep_text` needs
+the text of the cells too, so that inference by pyarrow would parse a file twice.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +11,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from psmvae.table.paths import SEPARATORS, extension
-from psmvae.table.text import MISSING, parse_text
+from psmvae.table.text import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
-    from pathlib import Path
 
 # 007 is a label and not the number seven
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
 _TIME = r"^\d{2}:\d{2}(:\d{2})?$"
 _BOOLEANS = pa.array(["1", "True", "TRUE", "true", "0", "False", "FALSE", "false"])
-
-
-def read_cells(path: Path) -> Any:
-    """Return the text of each cell of a CSV or TSV file, a pyarrow.Table of strings without nulls.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read or is not text.
-    """
-    return parse_text(path, SEPARATORS[extension(path)], None)  # type: ignore[arg-type]
 
 
 def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) -> Any:
@@ -49,7 +40,8 @@ def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) 
     >>> mark_missing(text, na=["?"], keep=["id"]).to_pydict()
     {'a': ['1', None], 'b': [None, 'x'], 'id': ['NA', '7']}
     """
-    codes = pa.array([*MISSING, *na])
+    # a single string is one code, not one for each of its letters
+    codes = pa.array([*MISSING, *([na] if isinstance(na, str) else na)])
     null = pa.scalar(None, pa.string())
     columns = {
         name: column if name in keep else pc.if_else(pc.is_in(column, codes), null, column)
@@ -88,30 +80,34 @@ def infer_types(text: Any) -> Any:
 def _typed(column: Any) -> Any:
     if column.null_count == len(column):
         return pa.nulls(len(column))
-    if _is_labels(column):
-        return column
+    first = column.drop_null().slice(0, 1)
     for convert in _CONVERSIONS:
         try:
-            return convert(column)
+            # most types do not hold the first cell, which is faster to test than all cells
+            convert(first)
+            typed = convert(column)
         except pa.ArrowInvalid:
             continue
+        is_label = pa.types.is_integer(typed.type) and _has_leading_zeros(column)
+        return column if is_label else typed
     return column
 
 
-def _is_labels(column: Any) -> bool:
-    """Whether a column holds integers of which some have leading zeros."""
-    if not pc.any(pc.match_substring_regex(column, _LEADING_ZERO)).as_py():
-        return False
-    try:
-        _cast_to(pa.int64())(column)
-    except pa.ArrowInvalid:
-        return False
-    return True
+def _has_leading_zeros(column: Any) -> bool:
+    zeros = column.filter(pc.starts_with(pc.ascii_trim(column, "+-"), "0"))
+    return bool(pc.any(pc.match_substring_regex(zeros, _LEADING_ZERO)).as_py())
 
 
 def _cast_to(kind: Any) -> Callable[[Any], Any]:
     """A conversion of trimmed cells, which raises ArrowInvalid if a cell does not fit."""
-    return lambda column: pc.utf8_trim(column, " \t").cast(kind)
+
+    def convert(column: Any) -> Any:
+        try:
+            return column.cast(kind)
+        except pa.ArrowInvalid:
+            return pc.ascii_trim(column, " \t").cast(kind)
+
+    return convert
 
 
 def _to_bool(column: Any) -> Any:
@@ -123,7 +119,7 @@ def _to_bool(column: Any) -> Any:
 
 def _to_time(column: Any) -> Any:
     # Arrow casts strings to timestamps but not to times of day
-    time = pc.utf8_trim(column, " \t")
+    time = pc.ascii_trim(column, " \t")
     if not pc.all(pc.match_substring_regex(time, _TIME)).as_py():
         raise pa.ArrowInvalid
     day = pc.binary_join_element_wise("1970-01-01", time, " ")
