@@ -147,7 +147,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
-        incomplete = ~m.all(1)
+        incomplete: Bools = np.asarray(~m.all(1))
         points = np.zeros((0, x.shape[1]))
         if incomplete.any():
             points = self._points(x[incomplete], m[incomplete])
@@ -213,7 +213,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Draw ``n`` completed tables; also return which cells were imputed."""
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
-        incomplete = ~m.all(1)
+        incomplete: Bools = np.asarray(~m.all(1))
         given = random_state is not None
         seed = checks.seed("random_state", random_state) if given else self._seed(2)
         drawn = np.zeros((0, n, x.shape[1]))

@@ -270,7 +270,7 @@ class SetsMixin:
     def _finish_fit(self: Any, history: list[Progress], x: Tensor, m: Tensor) -> None:
         import torch
 
-        super()._finish_fit(history, x, m)
+        super()._finish_fit(history, x, m)  # type: ignore[misc]
         with torch.no_grad():
             each = self._posterior(0).set_probabilities(x, m).double().cpu().numpy()
         self.n_sets_ = each.shape[-1]

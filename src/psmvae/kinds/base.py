@@ -175,7 +175,7 @@ class Kind(Protocol):
     def log_jacobian(
         self, column: Column, x: NDArray[np.floating] | float = 0.0
     ) -> NDArray[np.float64]:
-        """Return log |d model value / d table value|.
+        """Return log ``|d model value / d table value|``.
 
         Added to a log density of model values, it gives that of table values.
 
