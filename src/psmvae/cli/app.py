@@ -41,19 +41,7 @@ app = typer.Typer(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The command-line arguments; by default those of the process.
-
-    Returns
-    -------
-    int
-        The exit code: 0 on success, 1 if the command failed, 2 for a usage error, 130 after Ctrl-C
-        and 143 after a termination signal.
-    """
+    """Run the command line."""
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     terminal = Terminal()
     try:

@@ -42,19 +42,7 @@ IMPUTATION = "imputation"
 def impute(
     files: Files, source: ModelSource, terminal: Terminal, *, multiple: int | None = None
 ) -> None:
-    """Fill the missing cells of a table.
-
-    Parameters
-    ----------
-    files : Files
-        The input table and the output file.
-    source : ModelSource
-        The model file, or the options of the model to fit.
-    terminal : Terminal
-        Shows progress and a summary.
-    multiple : int, optional
-        Number of imputations to draw; by default each cell is filled with its expected value.
-    """
+    """Fill the missing cells of a table."""
     outputs = _outputs(files.output, multiple)
     long = multiple is not None and "{i}" not in files.output.name
     _check_paths(files, source, outputs)

@@ -20,20 +20,7 @@ if TYPE_CHECKING:
 def fitted_imputer(
     table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool = False
 ) -> tuple[Any, InputTable]:
-    """Return the imputer of a command, and the table with the columns that it ignores.
-
-    Parameters
-    ----------
-    table : InputTable
-        The input, whose columns of --ignore are ignored.
-    source : ModelSource
-        The model file, or the options of the model to fit. A model that is fitted is also saved
-        if the options ask for it.
-    terminal : Terminal
-        Shows the progress of training.
-    for_draws : bool, default=False
-        Whether a model that is fitted will be used for multiple imputation.
-    """
+    """Return the imputer of a command, and the table with the columns that it ignores."""
     path = source.files.model
     if path is not None:
         loaded = _load(path, source.run)

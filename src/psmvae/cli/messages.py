@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def option(name: str, values: Iterable[str]) -> str:
-    """Return an option as it is typed in a shell, once for each value.
-
-    Examples
-    --------
-    >>> option("--na", ["unknown", "?", "-"])
-    "--na unknown --na '?' --na=-"
-    """
+    """Return an option as it is typed in a shell, once for each value."""
     # a value that starts with a dash would be parsed as another option
     return " ".join(
         f"{name}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for value in values
@@ -30,16 +24,7 @@ def option(name: str, values: Iterable[str]) -> str:
 
 @contextmanager
 def remedies_as_options(*, text_file: bool) -> Iterator[None]:
-    """Reword the errors that a block raises and the warnings that it shows; see `reworded`.
-
-    Examples
-    --------
-    >>> with remedies_as_options(text_file=True):
-    ...     raise e.UnsupportedColumnError("day", "is of type date32[day]", "numbers")
-    Traceback (most recent call last):
-        ...
-    ValueError: column 'day' is of type date32[day]...or leave it out with --ignore day
-    """
+    """Reword the errors that a block raises and the warnings that it shows; see `reworded`."""
     show_before = warnings.showwarning
 
     def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
@@ -57,22 +42,7 @@ def remedies_as_options(*, text_file: bool) -> Iterator[None]:
 
 
 def reworded(report: object, *, text_file: bool) -> str:
-    """Return the text of an error or warning, with a remedy for the command line if there is one.
-
-    Parameters
-    ----------
-    report : Exception or Warning
-        One of `psmvae.table.errors`, or any other: the text of the others stays.
-    text_file : bool
-        Whether the table comes from a text file. ``--na`` turns a column of such a file into
-        numbers; the type of a column in a Parquet or Feather file is fixed.
-
-    Examples
-    --------
-    >>> warning = e.IdentifierWarning(column="the id", n_levels=30, n_observed=30)
-    >>> reworded(warning, text_file=True).endswith("--ignore 'the id' leaves it out")
-    True
-    """
+    """Return the text of an error or warning, with a remedy for the command line if there is one."""
     if isinstance(report, e.UnsupportedColumnsError):
         return "\n".join(reworded(one, text_file=text_file) for one in report.errors)
     if not isinstance(report, e.Reported):

@@ -15,20 +15,6 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
 
     typer makes an option of each parameter in the signature, here of each field. The command is
     called with the dataclasses.
-
-    Examples
-    --------
-    >>> @dataclasses.dataclass
-    ... class Size:
-    ...     rows: int
-    ...     columns: int = 2
-    >>> @expanded
-    ... def show(size: Size, name: str = "table") -> None:
-    ...     print(name, size)
-    >>> inspect.signature(show)
-    <Signature (*, rows: int, columns: int = 2, name: str = 'table') -> None>
-    >>> show(rows=3)
-    table Size(rows=3, columns=2)
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type[Any]] = {}

@@ -55,15 +55,7 @@ class InputTable:
         return mark_missing(self.text, na=self.na, keep=self.ignored)
 
     def completed(self, filled: Sequence[Any], output: Path) -> list[Any]:
-        """Return all columns of filled tables, for an output file.
-
-        Parameters
-        ----------
-        filled : sequence of pyarrow.Table
-            `modelled` with its missing cells filled.
-        output : Path
-            If it is a text file, and the input was one, observed cells keep their text.
-        """
+        """Return all columns of filled tables, for an output file."""
         tables = [self._with_ignored(one) for one in filled]
         if self.text is None or not is_text_file(output):
             return tables

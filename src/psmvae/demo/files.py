@@ -19,20 +19,7 @@ FIGURE = "demo.png"
 
 
 def check_folder(folder: Path) -> None:
-    """Create the folder and check that matplotlib is installed, before any time is spent.
-
-    Parameters
-    ----------
-    folder : Path
-        The output folder.
-
-    Raises
-    ------
-    ValueError
-        If the path exists and is not a folder.
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Create the folder and check that matplotlib is installed, before any time is spent."""
     if folder.exists() and not folder.is_dir():
         message = f"{folder} exists and is not a folder"
         raise ValueError(message)
@@ -47,17 +34,7 @@ def check_folder(folder: Path) -> None:
 def sets_table(sets: NDArray[np.int64], proba: NDArray[np.float64]) -> Any:
     """Return the table that ``psmvae sets`` writes.
 
-    Parameters
-    ----------
-    sets : ndarray of int of shape (row,)
-        The pattern set of each row.
-    proba : ndarray of float of shape (row, set)
-        The probability of every set.
-
-    Returns
-    -------
-    pyarrow.Table
-        Columns ``row`` (from 1), ``set``, ``probability_0``, ``probability_1`` and so on.
+    Axes: sets ``(row,)``; proba ``(row, set)``.
     """
     import pyarrow as pa
 
@@ -71,21 +48,7 @@ def sets_table(sets: NDArray[np.int64], proba: NDArray[np.float64]) -> Any:
 
 
 def write_files(study: Study, folder: Path) -> list[Path]:
-    """Write the tables and the figure; files of an earlier demo are replaced.
-
-    Parameters
-    ----------
-    study : Study
-        The result of `run_study`.
-    folder : Path
-        An existing folder.
-
-    Returns
-    -------
-    list of Path
-        ``trial.csv`` (the observed data), ``truth.csv`` (the true values and dropout reasons),
-        ``filled.csv`` (imputed), ``sets.csv`` (pattern sets) and ``demo.png`` (the figure).
-    """
+    """Write the tables and the figure; files of an earlier demo are replaced."""
     import pyarrow as pa
 
     from psmvae.demo.figure import draw

@@ -100,26 +100,7 @@ def run_study(
     device: str = "auto",
     callback: Callable[[Progress], None] | None = None,
 ) -> Study:
-    """Simulate the trial, impute it by each method and measure the errors.
-
-    Parameters
-    ----------
-    n : int, default=800
-        Number of patients.
-    seed : int, default=0
-        Random seed of the trial and of the imputer.
-    max_epochs : int, optional
-        Maximum number of epochs; chosen by the imputer by default.
-    device : str, default="auto"
-        The device of PSMVAE.
-    callback : callable, optional
-        Called with a `Progress` after each epoch of PSMVAE.
-
-    Returns
-    -------
-    Study
-        The trial, the imputations and their errors.
-    """
+    """Simulate the trial, impute it by each method and measure the errors."""
     # loaded before the timer starts
     import torch  # noqa: F401
     from sklearn.metrics import adjusted_rand_score
@@ -168,18 +149,7 @@ def run_study(
 
 
 def trial_table(trial: Trial) -> Any:
-    """Return the observed data of a trial.
-
-    Parameters
-    ----------
-    trial : Trial
-        The trial.
-
-    Returns
-    -------
-    pyarrow.Table
-        All columns, null where missing.
-    """
+    """Return the observed data of a trial."""
     import pyarrow as pa
 
     return pa.table(

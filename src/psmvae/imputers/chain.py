@@ -102,34 +102,7 @@ class Chain:
     ) -> Self:
         """Fit with scikit-learn's IterativeImputer, columns with few missing cells first.
 
-        Parameters
-        ----------
-        x : ndarray of shape (row, column)
-            The table, with NaN for missing cells. Columns should have similar scales, since they
-            share one tolerance.
-        estimator : {"ridge", "trees"}
-            Regression of each column.
-        max_iter : int
-            Maximum number of rounds.
-        tol : float
-            Stop when no cell changes by more than this, relative to the largest cell.
-        n_estimators : int
-            Number of trees of each step, for ``"trees"``.
-        sample : bool
-            Impute draws instead of means during the fit, for ``"ridge"``, as multiple imputation
-            requires. All rounds are then run.
-        seed : int
-            Seed of the trees and the draws.
-        n_jobs : int or None
-            Number of trees grown in parallel. It does not change the result.
-        groups : sequence of int, optional
-            Columns of the same group do not predict one another. The indicators of the levels of
-            one column form a group: they are missing jointly and sum to one.
-
-        Returns
-        -------
-        Chain
-            The fitted chain.
+        Axes: x ``(row, column)``.
         """
         checks.choice("estimator", estimator, STEPS)
         if sample and estimator == "trees":
@@ -175,15 +148,7 @@ class Chain:
         A row does not depend on the other rows. (scikit-learn makes one exception: if all cells of
         a table are missing, it returns the means.)
 
-        Parameters
-        ----------
-        x : ndarray of shape (row, column)
-            NaN where a cell is missing. Not modified.
-
-        Returns
-        -------
-        ndarray of shape (row, column)
-            Observed cells are unchanged, and so are columns without observed cells in the fit.
+        Axes: x ``(row, column)``; returns ``(row, column)``.
         """
         return self._filled(x, lambda step, others: step.predict(others))
 
@@ -244,13 +209,7 @@ class Chain:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
-        """Restore a chain from `arrays` and `facts`.
-
-        Raises
-        ------
-        LookupError, ValueError
-            If they are inconsistent.
-        """
+        """Restore a chain from `arrays` and `facts`."""
         estimator, fill, column = facts["estimator"], arrays["fill"], arrays["column"]
         n = int((~np.isnan(fill)).sum())
         steps = tuple(STEPS[estimator].unpack(arrays, n - 1)) if column.size else ()

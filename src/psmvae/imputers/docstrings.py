@@ -16,16 +16,6 @@ def complete(cls: Class) -> Class:
     A parameter is documented once, in the class that declares it. ``help`` of a subclass shows it
     all the same: the subclass's own entries come first, then those of its base classes. Only
     parameters of the constructor are added.
-
-    Parameters
-    ----------
-    cls : type
-        A class with a numpydoc docstring.
-
-    Returns
-    -------
-    type
-        The same class.
     """
     accepted = set(inspect.signature(cls).parameters)
     doc = inspect.cleandoc(cls.__doc__ or "")

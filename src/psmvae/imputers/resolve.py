@@ -143,19 +143,7 @@ def latent_config(
     regression: Any = None,
     **own: Any,
 ) -> LatentConfig:
-    """Resolve the parameters of an imputer with latent variables.
-
-    Parameters
-    ----------
-    imputer : LatentImputer
-        Its parameters have been checked.
-    n_rows, n_columns : int
-        Of the modelled table.
-    regression : Network, "auto" or None
-        Of `PSMVAEImputer`; "auto" has been replaced by None where it does not apply.
-    **own
-        Fields of `LatentConfig` that a subclass resolves differently.
-    """
+    """Resolve the parameters of an imputer with latent variables."""
     fast = is_fast(imputer, n_rows)
     preset = FAST if fast else STANDARD
     if regression is not None:

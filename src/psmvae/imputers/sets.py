@@ -13,25 +13,7 @@ def align_sets(q_r: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
     Mixture components are exchangeable: set 0 of one member may be set 3 of another. The sets of
     each member are matched to those of the first by the number of shared rows.
 
-    Parameters
-    ----------
-    q_r : ndarray of shape (member, row, set)
-        Set probabilities of the training rows.
-
-    Returns
-    -------
-    order : ndarray of shape (member, set)
-        ``order[e, k]`` is the component of member e that forms set k.
-    sizes : ndarray of shape (set,)
-        Mean fraction of the rows, in descending order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> one = np.array([[0.9, 0.1], [0.2, 0.8], [0.1, 0.9]])
-    >>> order, sizes = align_sets(np.stack([one, one[:, ::-1]]))
-    >>> order.tolist(), sizes.round(2).tolist()
-    ([[1, 0], [0, 1]], [0.6, 0.4])
+    Axes: q_r ``(member, row, set)``; returns ``(member, set)``.
     """
     n_members, _, n_sets = q_r.shape
     order = np.zeros((n_members, n_sets), dtype=np.int64)

@@ -50,17 +50,7 @@ class AdaptiveSampler:
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Estimate the expected statistics of the missing cells.
 
-        Parameters
-        ----------
-        batch : Batch
-            Rows.
-
-        Returns
-        -------
-        expected : Tensor of shape (row, statistic)
-            The estimates.
-        ess : Tensor of shape (row,)
-            Effective sample sizes.
+        Axes: returns ``(row, statistic)``.
         """
         model, n_sets = self.model, self.model.config.n_sets
         n_rows, encoding = batch.x.shape[1], self.model.encode(batch)
@@ -98,16 +88,6 @@ def required_ess(probability: Tensor, target_ess: float) -> Tensor:
     That of the row is :math:`1 / \sum_r (p_r^2 / ess_r)`, so :math:`ess_r \ge target \cdot p_r`
     suffices. The square root of p_r, itself an estimate, asks for more draws of improbable sets.
 
-    Parameters
-    ----------
-    probability : Tensor of shape (row, set)
-        Estimated posterior probabilities of the sets.
-    target_ess : float
-        Target of the row.
-
-    Returns
-    -------
-    Tensor of shape (row, set)
-        Required effective sample sizes.
+    Axes: probability ``(row, set)``; returns ``(row, set)``.
     """
     return target_ess * probability.sqrt()

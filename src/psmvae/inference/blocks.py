@@ -74,26 +74,7 @@ def estimate(
 ) -> RunningEstimate:
     """Importance sampling for a batch of rows.
 
-    Parameters
-    ----------
-    model : GMVAE
-        The model.
-    batch : Batch
-        Rows.
-    blocks : sequence of DrawBlock
-        The draws, scaled by ``proposal_scale``.
-    proposal_scale, weight_power : Tensor of shape (member,)
-        As in `log_weights` and `tempered`.
-    target_ess : float or None
-        Rows that have reached this effective sample size get no further blocks.
-    with_values : bool
-        Whether to estimate the expected statistics of the missing cells, or only the bound and the
-        effective sample size.
-
-    Returns
-    -------
-    RunningEstimate
-        Estimates of all rows.
+    Axes: proposal_scale, weight_power ``(member,)``.
     """
     n_members, n_rows, _ = batch.x.shape
     n_values = model.inputs.n_statistics if with_values else 0

@@ -19,23 +19,7 @@ def draw_missing(model: GMVAE, batch: Batch, n: int, n_draws: int, noise: Noise)
     m_j = 0, z and r. Draws of numeric columns are widened about their posterior mean by the model's
     ``draw_scale``.
 
-    Parameters
-    ----------
-    model : GMVAE
-        The model.
-    batch : Batch
-        Rows.
-    n : int
-        Number of draws of each row and member.
-    n_draws : int
-        Importance draws of z for each row, set and member.
-    noise : Noise
-        Random numbers.
-
-    Returns
-    -------
-    Tensor of shape (member, row, n, column)
-        The draws.
+    Axes: returns ``(member, row, n, column)``.
     """
     densities, log_w = _importance_draws(model, batch, n_draws, noise)
     draw, set_, z, uniform = _resampled(densities, log_w, n, batch, noise)

@@ -21,18 +21,7 @@ from psmvae.models.batch import LogDensities
 def log_weights(densities: LogDensities, proposal_scale: Tensor | None = None) -> Tensor:
     """Log importance weights.
 
-    Parameters
-    ----------
-    densities : LogDensities
-        Log densities of a batch at the draws.
-    proposal_scale : Tensor of shape (member,), optional
-        c, if z was drawn from N(μ, c² Σ) instead of q(z | r, ·) = N(μ, Σ). ``densities.epsilon``
-        then has standard deviation c.
-
-    Returns
-    -------
-    Tensor of shape (member, row, draw, set)
-        log w.
+    Axes: proposal_scale ``(member,)``; returns ``(member, row, draw, set)``.
     """
     joint = (
         densities.log_p_x_obs
@@ -52,19 +41,8 @@ def log_weights(densities: LogDensities, proposal_scale: Tensor | None = None) -
 def tempered(log_w: Tensor, log_q_r: Tensor, weight_power: Tensor) -> Tensor:
     """Log of q(r | ·)^(1 − a) · w^a, from q(z, r | ·) at a = 0 to the posterior at a = 1.
 
-    Parameters
-    ----------
-    log_w : Tensor of shape (member, row, draw, set)
-        Log importance weights. For a < 1, of draws from q(z | r, ·).
-    log_q_r : Tensor of shape (member, row, set)
-        log q(r | ·).
-    weight_power : Tensor of shape (member,)
-        a, from 0 to 1.
-
-    Returns
-    -------
-    Tensor of shape (member, row, draw, set)
-        Log tempered weights.
+    Axes: log_w ``(member, row, draw, set)``; log_q_r ``(member, row, set)``; weight_power
+    ``(member,)``; returns ``(member, row, draw, set)``.
     """
     a = weight_power[:, None, None, None]
     return torch.where(a < 1, a * log_w + (1 - a) * log_q_r.unsqueeze(2), log_w)
@@ -83,17 +61,8 @@ def bound(log_w: Tensor) -> Tensor:
 def resample(log_w: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
     """Draw pairs (l, r) with probabilities proportional to their weights.
 
-    Parameters
-    ----------
-    log_w : Tensor of shape (member, row, draw, set)
-        Log weights.
-    uniform : Tensor of shape (member, row, n)
-        Uniform numbers.
-
-    Returns
-    -------
-    draw, set_ : Tensor of shape (member, row, n)
-        Indices.
+    Axes: log_w ``(member, row, draw, set)``; uniform ``(member, row, n)``; returns ``(member, row,
+    n)``.
     """
     cumulative = normalised(log_w).flatten(2).cumsum(-1)
     # the last cumulative weight may be rounded to less than 1
@@ -127,14 +96,8 @@ class RunningEstimate:
     def add(self, rows: Tensor | slice, log_w: Tensor, values: Tensor | None) -> None:
         """Add a block of draws.
 
-        Parameters
-        ----------
-        rows : Tensor of shape (row,) or slice
-            The rows of the block.
-        log_w : Tensor of shape (member, row, draw, set)
-            Log weights.
-        values : Tensor of shape (member, row, draw, set, value) or None
-            Values to be averaged.
+        Axes: rows ``(row,)``; log_w ``(member, row, draw, set)``; values ``(member, row, draw, set,
+        value)``.
         """
         before = self.largest[:, rows]
         largest = torch.maximum(before, log_w.amax((2, 3)))

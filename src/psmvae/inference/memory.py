@@ -16,22 +16,7 @@ BYTES_PER_FLOAT = 4
 
 
 def rows_per_chunk(model: GMVAE, n_draws: int, memory: int | None = None) -> int:
-    """Number of rows that fit into the memory budget.
-
-    Parameters
-    ----------
-    model : GMVAE
-        The model.
-    n_draws : int
-        Draws of each row and set that are evaluated at once.
-    memory : int, optional
-        Budget in bytes. Default: `MEMORY_BUDGET` of the model's device.
-
-    Returns
-    -------
-    int
-        Number of rows, at least 1.
-    """
+    """Number of rows that fit into the memory budget."""
     if memory is None:
         memory = MEMORY_BUDGET[model.observed_rate.device.type]
     return max(1, memory // (BYTES_PER_FLOAT * _floats_per_row(model, n_draws)))

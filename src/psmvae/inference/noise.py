@@ -18,21 +18,7 @@ def antithetic_noise(model: GMVAE, n_draws: int, noise: Noise, n_sets: int = 1) 
 
     The mean over draws of a linear function of z is then exact.
 
-    Parameters
-    ----------
-    model : GMVAE
-        The model, for its sizes.
-    n_draws : int
-        Number of draws.
-    noise : Noise
-        Random numbers.
-    n_sets : int
-        1 if all sets share the draws.
-
-    Returns
-    -------
-    Tensor of shape (member, 1, draw, set, latent)
-        ε.
+    Axes: returns ``(member, 1, draw, set, latent)``.
     """
     config = model.config
     half = noise.normal(config.n_members, 1, -(-n_draws // 2), n_sets, config.n_latent)

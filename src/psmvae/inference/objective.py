@@ -31,19 +31,7 @@ def elbo(
       `psmvae.models.psmvae.semi_supervised_log_likelihood`. In the DLGM it is the KL term of w, in
       the GMVAE it is 0.
 
-    Parameters
-    ----------
-    densities : LogDensities
-        Log densities of a batch, with the auxiliary terms.
-    weight_observed : float or Tensor of shape (member, 1, 1, 1)
-        w, in the paper 1 / (1 − missing rate). The bound has w = 1.
-    beta : float
-        β, the weight of the terms of z and r. The bound has β = 1.
-
-    Returns
-    -------
-    Tensor of shape (member, row)
-        The ELBO.
+    Axes: weight_observed ``(member, 1, 1, 1)``; returns ``(member, row)``.
     """
     inside = weight_observed * densities.log_p_x_obs + densities.log_p_m
     if densities.auxiliary is not None:
@@ -63,16 +51,6 @@ def iwae(densities: LogDensities, *, weight_observed: Tensor | float = 1.0) -> T
 
     With one set and K = 1 its expectation is the ELBO.
 
-    Parameters
-    ----------
-    densities : LogDensities
-        Log densities of a batch.
-    weight_observed : float or Tensor of shape (member, 1, 1, 1)
-        w, in the paper 1 / (1 − missing rate). The bound has w = 1.
-
-    Returns
-    -------
-    Tensor of shape (member, row)
-        The bound.
+    Axes: weight_observed ``(member, 1, 1, 1)``; returns ``(member, row)``.
     """
     return bound(log_weights(densities) + (weight_observed - 1.0) * densities.log_p_x_obs)

@@ -63,17 +63,7 @@ class Posterior:
     def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """Estimate the expected statistics of the missing cells.
 
-        Parameters
-        ----------
-        x, m : Tensor of shape (row, column)
-            Values and mask.
-
-        Returns
-        -------
-        expected : Tensor of shape (row, statistic)
-            E[statistics(x_mis) | x_obs, m], averaged over members.
-        ess : Tensor of shape (row,)
-            Effective sample sizes, averaged over members.
+        Axes: x, m ``(row, column)``; returns ``(row, statistic)``.
         """
         model, config = self.model, self.model.config
         if not bool(self._weight_power.any()) and not model.p_m.depends_on_x:
@@ -90,17 +80,7 @@ class Posterior:
     def diagnostics(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
         """Estimate log-likelihoods and effective sample sizes, with untempered weights.
 
-        Parameters
-        ----------
-        x, m : Tensor of shape (row, column)
-            Values and mask.
-
-        Returns
-        -------
-        bound : Tensor of shape (row,)
-            Lower bound of log p(x_obs, m) of the mixture of the members with equal weights.
-        ess : Tensor of shape (row,)
-            Effective sample sizes, averaged over members.
+        Axes: x, m ``(row, column)``; returns ``(row,)``.
         """
         bounds, sizes = [], []
         power = torch.ones_like(self.model.weight_power)
@@ -118,17 +98,7 @@ class Posterior:
     def sample(self, x: Tensor, m: Tensor, n: int) -> Tensor:
         """Draw the missing cells of each row jointly; see `draw_missing`.
 
-        Parameters
-        ----------
-        x, m : Tensor of shape (row, column)
-            Values and mask.
-        n : int
-            Number of draws. They come from the members in turn.
-
-        Returns
-        -------
-        Tensor of shape (row, n, column)
-            The draws.
+        Axes: x, m ``(row, column)``; returns ``(row, n, column)``.
         """
         noise = Noise(self.seed, x.device)
         per_member = -(-n // self.model.config.n_members)

@@ -18,19 +18,7 @@ def expected_under_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
     A single member decodes only sets with a non-negligible q(r | ·). Several members decode all
     sets, because each would select different ones.
 
-    Parameters
-    ----------
-    model : GMVAE
-        The model.
-    batch : Batch
-        Rows.
-    epsilon : Tensor of shape (member, row, draw, set, latent)
-        Standard normal numbers. The row and set axes may have size one.
-
-    Returns
-    -------
-    Tensor of shape (member, row, statistic)
-        The mean over the draws.
+    Axes: epsilon ``(member, row, draw, set, latent)``; returns ``(member, row, statistic)``.
     """
     encoding = model.encode(batch)
     q_r = encoding.log_q_r.exp()

@@ -109,67 +109,19 @@ class Kind(Protocol):
     limit: float
 
     def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return where a value is not in `domain`.
-
-        Parameters
-        ----------
-        values : ndarray of float64
-            Table values, or codes of levels. NaN is never outside.
-
-        Returns
-        -------
-        ndarray of bool
-        """
+        """Return where a value is not in `domain`."""
         ...
 
     def learn(self, values: NDArray[np.float64], column: Column) -> Column:
-        """Return the column with the statistics that this kind needs.
-
-        Parameters
-        ----------
-        values : ndarray of float64
-            The observed table values, or their codes.
-        column : Column
-            The column without statistics.
-
-        Returns
-        -------
-        Column
-        """
+        """Return the column with the statistics that this kind needs."""
         ...
 
     def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """Return model values of table values.
-
-        Parameters
-        ----------
-        values : ndarray of float64
-            Table values, or codes of levels.
-        column : Column
-            The fitted column.
-
-        Returns
-        -------
-        ndarray of float64
-            Not yet clipped to ±`limit`.
-        """
+        """Return model values of table values."""
         ...
 
     def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-        """Return table values of model values, the inverse of `standardise`.
-
-        Parameters
-        ----------
-        x : ndarray of float64
-            Model values.
-        column : Column
-            The fitted column.
-
-        Returns
-        -------
-        ndarray of float64
-            Table values, or codes of levels.
-        """
+        """Return table values of model values, the inverse of `standardise`."""
         ...
 
     def log_jacobian(
@@ -178,49 +130,13 @@ class Kind(Protocol):
         """Return log ``|d model value / d table value|``.
 
         Added to a log density of model values, it gives that of table values.
-
-        Parameters
-        ----------
-        column : Column
-            The fitted column.
-        x : ndarray or float
-            Model values. For most kinds the result does not depend on them.
-
-        Returns
-        -------
-        ndarray of float64
-            Of the shape of x.
         """
         ...
 
     def group(self, column: Column) -> int:
-        """Return a number that columns of one block have in common.
-
-        Parameters
-        ----------
-        column : Column
-            The fitted column.
-
-        Returns
-        -------
-        int
-        """
+        """Return a number that columns of one block have in common."""
         ...
 
     def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> Block:
-        """Return the PyTorch part for a group of columns.
-
-        Parameters
-        ----------
-        columns : sequence of Column
-            Fitted columns of this likelihood and one group.
-        n_members : int
-            Number of ensemble members, each with its own parameters.
-        scale : Scale
-            Scale of numeric likelihoods.
-
-        Returns
-        -------
-        Block
-        """
+        """Return the PyTorch part for a group of columns."""
         ...

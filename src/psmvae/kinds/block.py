@@ -36,70 +36,30 @@ class Distribution(Protocol):
     def log_prob(self, x: Tensor) -> Tensor:
         """Return the log density (or log probability) of each cell.
 
-        Parameters
-        ----------
-        x : Tensor, (..., column)
-            Model values.
-
-        Returns
-        -------
-        Tensor, (..., column)
+        Axes: x ``(..., column)``.
         """
         ...
 
     def expected(self) -> Tensor:
-        """Return E[statistics(x)], with the statistics of the block.
-
-        Returns
-        -------
-        Tensor, (..., column, statistic)
-        """
+        """Return E[statistics(x)], with the statistics of the block."""
         ...
 
     def kl(self, other: Distribution) -> Tensor:
-        """Return KL(self || other) of each cell.
-
-        Parameters
-        ----------
-        other : Distribution
-            Of the same block.
-
-        Returns
-        -------
-        Tensor, (..., column)
-        """
+        """Return KL(self || other) of each cell."""
         ...
 
     def nodes(self) -> Nodes:
-        """Return a quadrature rule for expectations of smooth functions of each cell.
-
-        Returns
-        -------
-        Nodes
-        """
+        """Return a quadrature rule for expectations of smooth functions of each cell."""
         ...
 
     def fine_nodes(self) -> Nodes:
-        """Return a finer rule whose weights approximate the distribution, to sample from.
-
-        Returns
-        -------
-        Nodes
-        """
+        """Return a finer rule whose weights approximate the distribution, to sample from."""
         ...
 
     def sample(self, uniform: Tensor) -> Tensor:
         """Return a draw of each cell.
 
-        Parameters
-        ----------
-        uniform : Tensor, (..., column)
-            Uniform random numbers in (0, 1).
-
-        Returns
-        -------
-        Tensor, (..., column)
-            Model values.
+        Axes: uniform ``(..., column)``.
         """
         ...
 
@@ -147,60 +107,28 @@ class Block(Protocol):
     def features(self, x: Tensor) -> Tensor:
         """Return the inputs of a network.
 
-        Parameters
-        ----------
-        x : Tensor, (..., column)
-            Model values.
-
-        Returns
-        -------
-        Tensor, (..., column, feature)
+        Axes: x ``(..., column)``.
         """
         ...
 
     def statistics(self, x: Tensor) -> Tensor:
         """Return the statistics that are averaged for a point estimate.
 
-        Parameters
-        ----------
-        x : Tensor, (..., column)
-            Model values.
-
-        Returns
-        -------
-        Tensor, (..., column, statistic)
+        Axes: x ``(..., column)``.
         """
         ...
 
     def point(self, expected: Tensor) -> Tensor:
         """Return the point estimate.
 
-        Parameters
-        ----------
-        expected : Tensor, (..., column, statistic)
-            E[statistics(x)].
-
-        Returns
-        -------
-        Tensor, (..., column)
-            Model values.
+        Axes: expected ``(..., column, statistic)``.
         """
         ...
 
     def error(self, expected: Tensor, x: Tensor) -> Tensor:
         """Return the squared error of E[statistics(x)], comparable between kinds.
 
-        Parameters
-        ----------
-        expected : Tensor, (..., column, statistic)
-            E[statistics(x)].
-        x : Tensor, (..., column)
-            The true model values.
-
-        Returns
-        -------
-        Tensor, (..., column)
-            About 1 for the marginal distribution of the column, so that kinds can be summed.
+        Axes: expected ``(..., column, statistic)``; x ``(..., column)``.
         """
         ...
 
@@ -210,42 +138,20 @@ class Block(Protocol):
         Also sets the initial values of the block's own parameters, so call it on every block that
         gets these outputs.
 
-        Parameters
-        ----------
-        mean : Tensor, (member, column, feature)
-            Intercepts.
-        loading : Tensor, (member, latent, column, feature)
-            Loadings.
-
-        Returns
-        -------
-        bias : Tensor, (member, column, output)
-            Bias of the decoder's output layer.
-        weight : Tensor, (member, latent, column, output)
-            Weights of the decoder's output layer.
+        Axes: mean ``(member, column, feature)``; loading ``(member, latent, column, feature)``.
         """
         ...
 
     def start_scale(self, scale: Tensor) -> None:
         """Set the initial scale to that of the first feature given z.
 
-        Parameters
-        ----------
-        scale : Tensor, (member, column)
-            Standard deviations.
+        Axes: scale ``(member, column)``.
         """
         ...
 
     def __call__(self, outputs: Tensor) -> Distribution:
         """Return the distribution with the network's outputs as parameters.
 
-        Parameters
-        ----------
-        outputs : Tensor, (..., column, output)
-            Outputs of a decoder.
-
-        Returns
-        -------
-        Distribution
+        Axes: outputs ``(..., column, output)``.
         """
         ...

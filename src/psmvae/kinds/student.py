@@ -83,12 +83,6 @@ def quantile(uniform: Tensor, df: Tensor) -> Tensor:
 
     PyTorch has no such function. For 3 degrees of freedom or more the error is below
     2e-5 · max(1, |quantile|).
-
-    Examples
-    --------
-    >>> import torch
-    >>> round(float(quantile(torch.tensor(0.975), torch.tensor(5.0))), 3)
-    2.571
     """
     df = df.clamp(max=1e6)
     both_tails = 2 * torch.minimum(uniform, 1 - uniform).clamp(1e-7, 0.5)

@@ -61,17 +61,7 @@ class GAIN(nn.Module):
     def generate(self, batch: Batch, filler: Tensor | float) -> Tensor:
         """Generate E[statistics(x)] of every cell.
 
-        Parameters
-        ----------
-        batch : Batch
-            Rows.
-        filler : float or Tensor of shape (member, row, feature)
-            Input in place of cells that are not visible.
-
-        Returns
-        -------
-        Tensor of shape (member, row, statistic)
-            Output of the generator.
+        Axes: filler ``(member, row, feature)``; returns ``(member, row, statistic)``.
         """
         visible = self.inputs.per_feature(batch.visible)
         filled = torch.where(visible > 0, self.inputs.features(batch.x), filler)
@@ -91,17 +81,7 @@ class GAIN(nn.Module):
         1 − ``hint_rate``, so the discriminator never sees a complete mask. A rate of 1 is the
         definition in the GAIN paper.
 
-        Parameters
-        ----------
-        m : Tensor of shape (member, row, column)
-            The mask.
-        noise : Noise
-            Random numbers.
-
-        Returns
-        -------
-        h, b : Tensor of shape (member, row, column)
-            The hint, and 1 where it reveals the mask.
+        Axes: m ``(member, row, column)``; returns ``(member, row, column)``.
         """
         n_columns = m.shape[-1]
         hidden = (noise.uniform(*m.shape[:-1], 1) * n_columns).long().clamp(max=n_columns - 1)

@@ -243,24 +243,8 @@ class GMVAE(nn.Module):
     ) -> LogDensities:
         """Evaluate all factors at z = μ + A (s · ε), for every set.
 
-        Parameters
-        ----------
-        batch : Batch
-            Rows.
-        epsilon : Tensor of shape (member, row, draw, set, latent)
-            ε, standard normal unless the proposal is wider. Axes may have size one.
-        noise : Noise, optional
-            Given in training.
-        auxiliary : bool
-            Whether to compute the terms that only the training objective needs.
-        uniform : Tensor of shape (member, row, draw, set, column), optional
-            Uniform numbers to draw missing values from, if the mask model is `joint` and
-            ``auxiliary`` is False.
-
-        Returns
-        -------
-        LogDensities
-            Log densities of the batch.
+        Axes: epsilon ``(member, row, draw, set, latent)``; uniform ``(member, row, draw, set,
+        column)``.
         """
         inputs = self.visible_input(batch)
         log_q_r = fork(lambda: self._log_q_r(batch, inputs, noise), inputs, batch.m)
@@ -306,21 +290,7 @@ class GMVAE(nn.Module):
     ) -> LogDensities:
         """Evaluate all factors for some pairs of a row and a set.
 
-        Parameters
-        ----------
-        batch : Batch
-            Rows.
-        encoding : Encoding
-            The encoding of ``batch``.
-        row, set_ : Tensor of shape (pair,)
-            Indices of the pairs.
-        epsilon : Tensor of shape (member, pair, draw, 1, latent)
-            ε of each pair.
-
-        Returns
-        -------
-        LogDensities
-            As `log_densities`, with a pair as a row with one set.
+        Axes: row, set_ ``(pair,)``; epsilon ``(member, pair, draw, 1, latent)``.
         """
         pairs = encoding.of(row, set_)
         z = pairs.q_z.at(epsilon)
@@ -351,26 +321,7 @@ class GMVAE(nn.Module):
     ) -> TrainingTerms:
         """Compute what only the training objective needs.
 
-        Parameters
-        ----------
-        batch : Batch
-            Rows.
-        inputs : Tensor of shape (member, row, input)
-            Encoder inputs of the batch.
-        z : Tensor of shape (member, row, draw, set, latent)
-            Latent variables.
-        p_x_mis : Cells
-            p(x_mis | z, r).
-        p_second : Cells or None
-            The second decoder output, if there is one.
-        noise : Noise or None
-            Given in training.
-
-        Returns
-        -------
-        TrainingTerms
-            Here without an auxiliary term, and with draws from p(x | z, r) where p(m | x) needs
-            them.
+        Axes: inputs ``(member, row, input)``; z ``(member, row, draw, set, latent)``.
         """
         del batch, inputs, p_second
         if not self.draws_x or noise is None:

@@ -22,21 +22,8 @@ def log_p_m_given_z(
 ) -> Tensor:
     """Log p(m | z, r), for masks that do not depend on x.
 
-    Parameters
-    ----------
-    p_m : MaskModule
-        The mask module.
-    m, known : Tensor of shape (member, row, 1, 1, column)
-        The mask, and 0 for cells that are left out.
-    z : Tensor of shape (member, row, draw, set, latent)
-        Latent variables.
-    sets : Tensor of shape (row,), optional
-        One set for each row. The set axis of ``z`` then has size one.
-
-    Returns
-    -------
-    Tensor of shape (member, row, draw, set)
-        Log probabilities.
+    Axes: m, known ``(member, row, 1, 1, column)``; z ``(member, row, draw, set, latent)``; sets
+    ``(row,)``; returns ``(member, row, draw, set)``.
     """
     return (p_m.log_prob(m, z, sets) * known).sum(-1)
 
@@ -55,23 +42,8 @@ def log_p_m_given_x(
     Without ``x_drawn`` the term of a missing cell is :math:`\log \int p(x_j|z,r)\, p(m_j|x_j,r)\,
     dx_j` by quadrature.
 
-    Parameters
-    ----------
-    p_m : MaskModule
-        The mask module.
-    x, m, known : Tensor of shape (member, row, 1, 1, column)
-        Values, mask, and 0 for cells that are left out.
-    z : Tensor of shape (member, row, draw, set, latent)
-        Latent variables.
-    p_x_mis : Cells
-        p(x_mis | z, r).
-    x_drawn : Tensor of shape (member, row, draw, set, column) or None
-        x with drawn missing values.
-
-    Returns
-    -------
-    Tensor of shape (member, row, draw, set)
-        Log probabilities.
+    Axes: x, m, known ``(member, row, 1, 1, column)``; z ``(member, row, draw, set, latent)``;
+    x_drawn ``(member, row, draw, set, column)``; returns ``(member, row, draw, set)``.
     """
     if p_m.joint:
         missing, observed = p_m(x_drawn, z, slice(0, x.shape[-1]))

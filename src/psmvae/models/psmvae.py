@@ -51,21 +51,8 @@ def semi_supervised_log_likelihood(
     .. math:: \sum_j (1 - \pi')\, m_j \log p(x_{mis,j} = x_j | z, r)
         - \pi_j\, KL\big(q(x_{mis,j} | z, r, \cdot) \,\|\, p(x_{mis,j} | z, r)\big)
 
-    Parameters
-    ----------
-    x, m : Tensor of shape (member, row, 1, 1, column)
-        Values and mask.
-    pi_prime : Tensor of shape (1, 1, 1, 1, column)
-        π', the probability that an observed x_j is no observation of x_mis,j.
-    pi : Tensor of shape (member, row, 1, 1, column)
-        π_j: π' for observed cells, 1 for missing cells.
-    p_x_mis, q_x_mis : Cells
-        p(x_mis | z, r) and q(x_mis | z, r, x_obs, m).
-
-    Returns
-    -------
-    Tensor of shape (member, row, draw, set)
-        The term.
+    Axes: x, m ``(member, row, 1, 1, column)``; pi_prime ``(1, 1, 1, 1, column)``; pi ``(member,
+    row, 1, 1, column)``; returns ``(member, row, draw, set)``.
     """
     supervised = (1 - pi_prime) * m * p_x_mis.log_prob(x)
     return torch.addcmul(supervised, pi, q_x_mis.kl(p_x_mis), value=-1.0).sum(-1)

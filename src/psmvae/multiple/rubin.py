@@ -65,27 +65,7 @@ def pool_scalars(
 ) -> Pooled:
     """Pool the estimates of each term separately.
 
-    Parameters
-    ----------
-    estimate, variance : ndarray of shape (imputation, term)
-        Estimates and their squared standard errors. NaN variances give pooled means and
-        between-imputation variances only.
-    dfcom : float or ndarray of shape (term,)
-        Degrees of freedom of the analysis of complete data.
-    df : {"barnard-rubin", "rubin"}
-        Small-sample degrees of freedom of Barnard and Rubin (1999), or the classical ones.
-
-    Returns
-    -------
-    Pooled
-        Quantities of Rubin's rules.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pooled = pool_scalars(np.array([[1.0], [2.0], [3.0]]), np.full((3, 1), 0.5))
-    >>> pooled.estimate, pooled.t.round(3)
-    (array([2.]), array([1.833]))
+    Axes: estimate, variance ``(imputation, term)``; dfcom ``(term,)``.
     """
     m = len(estimate)
     if m < 2:
@@ -121,27 +101,7 @@ def degrees_of_freedom(
     complete-data degrees of freedom, where one of the terms vanishes. ``df="rubin"`` keeps the
     first term only.
 
-    Parameters
-    ----------
-    m : int
-        Number of imputations.
-    lambda_ : ndarray of shape (term,)
-        Proportion of the variance due to missing data.
-    dfcom : float or ndarray of shape (term,)
-        Degrees of freedom of the analysis of complete data.
-    df : {"barnard-rubin", "rubin"}
-        Which degrees of freedom.
-
-    Returns
-    -------
-    ndarray of shape (term,)
-        Degrees of freedom, possibly infinite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> degrees_of_freedom(5, np.array([0.0, 0.5]), 20).round(2)
-    array([18.26,  5.81])
+    Axes: lambda_ ``(term,)``; dfcom ``(term,)``; returns ``(term,)``.
     """
     if df not in ("barnard-rubin", "rubin"):
         raise ValueError(f"df must be 'barnard-rubin' or 'rubin', got {df!r}.")
@@ -161,20 +121,7 @@ def degrees_of_freedom(
 def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> WaldTest:
     """Test that all terms are zero, by the pooled Wald test D1 of Li et al. (1991).
 
-    Parameters
-    ----------
-    estimate : ndarray of shape (imputation, term)
-        Estimates minus their values under the null hypothesis.
-    covariance : ndarray of shape (imputation, term, term)
-        Covariance matrices of the estimates.
-    dfcom : float
-        Degrees of freedom of the analysis of complete data; if finite, the denominator degrees of
-        freedom are those of Reiter (2007).
-
-    Returns
-    -------
-    WaldTest
-        F statistic with its degrees of freedom.
+    Axes: estimate ``(imputation, term)``; covariance ``(imputation, term, term)``.
     """
     m, k = estimate.shape
     mean, ubar = estimate.mean(0), covariance.mean(0)
@@ -189,17 +136,7 @@ def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> Wald
 def pool_d2(statistic: Floats, k: int) -> WaldTest:
     """Pool χ² statistics of the same test in every imputation, by D2 of Li et al. (1991).
 
-    Parameters
-    ----------
-    statistic : ndarray of shape (imputation,)
-        Wald or likelihood-ratio statistics.
-    k : int
-        Degrees of freedom of each statistic.
-
-    Returns
-    -------
-    WaldTest
-        F statistic with its degrees of freedom.
+    Axes: statistic ``(imputation,)``.
     """
     m = len(statistic)
     riv = float((1 + 1 / m) * np.var(np.sqrt(statistic), ddof=1))
@@ -212,19 +149,7 @@ def pool_d2(statistic: Floats, k: int) -> WaldTest:
 def pool_d3(own: Floats, pooled: Floats, k: int) -> WaldTest:
     """Pool likelihood-ratio statistics by D3 of Meng and Rubin (1992).
 
-    Parameters
-    ----------
-    own : ndarray of shape (imputation,)
-        Likelihood-ratio statistics at the estimates of each imputation.
-    pooled : ndarray of shape (imputation,)
-        Likelihood-ratio statistics at the pooled estimates of both models.
-    k : int
-        Difference of the numbers of parameters.
-
-    Returns
-    -------
-    WaldTest
-        F statistic with its degrees of freedom.
+    Axes: own ``(imputation,)``; pooled ``(imputation,)``.
     """
     m = len(own)
     riv = float((m + 1) / (k * (m - 1)) * (own.mean() - pooled.mean()))

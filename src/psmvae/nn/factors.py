@@ -374,25 +374,8 @@ class PX(nn.Module):
     ) -> tuple[Cells, Cells | None]:
         """Compute the distributions of x_obs and of the second factor.
 
-        Parameters
-        ----------
-        z : Tensor of shape (member, row, draw, set, latent)
-            Latent variables.
-        noise : Noise or None
-            Given in training, for dropout.
-        both : bool
-            Whether the second distribution is needed.
-        sets : Tensor of shape (row,), optional
-            One set for each row. The set axis of ``z`` then has size one.
-        shift : Tensor of shape (member, row, 1, set, output), optional
-            Added to the outputs.
-
-        Returns
-        -------
-        p_x_obs : Cells
-            p(x_obs | z, r).
-        second : Cells or None
-            The second distribution, None if it is not needed or does not exist.
+        Axes: z ``(member, row, draw, set, latent)``; sets ``(row,)``; shift ``(member, row, 1, set,
+        output)``.
         """
         outputs = self.outputs(z, noise, sets)
         if shift is not None:
@@ -412,19 +395,8 @@ class PX(nn.Module):
     def shift(self, z: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """Return weight · (target − outputs(z)), which moves the outputs at z towards a target.
 
-        Parameters
-        ----------
-        z : Tensor of shape (member, row, 1, set, latent)
-            Latent variables.
-        target : Tensor of shape (member, row, 1, set, output of x)
-            Outputs of x. May be infinite where the weight is 0.
-        weight : Tensor of shape (member, row, column)
-            From 0 to 1. Outputs of w have weight 0.
-
-        Returns
-        -------
-        Tensor of shape (member, row, 1, set, output)
-            The difference to be added to outputs.
+        Axes: z ``(member, row, 1, set, latent)``; target ``(member, row, 1, set, output of x)``;
+        weight ``(member, row, column)``; returns ``(member, row, 1, set, output)``.
         """
         # the appended column has index -1: the outputs of w
         weight = torch.cat([weight, torch.zeros_like(weight[..., :1])], -1)
@@ -439,12 +411,7 @@ class PX(nn.Module):
     def start_linear(self, mean: Tensor, loading: Tensor, scale: Tensor) -> None:
         """Initialise the factors of x at E[features | z] = mean + loading z.
 
-        Parameters
-        ----------
-        mean, scale : Tensor of shape (member, feature)
-            Mean and standard deviation of the noise.
-        loading : Tensor of shape (member, latent, feature)
-            W.
+        Axes: mean, scale ``(member, feature)``; loading ``(member, latent, feature)``.
         """
         if self.loading is None:
             return

@@ -44,21 +44,7 @@ def log_joint(classes: LatentClasses, m: Tensor) -> Tensor:
 def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-6) -> LatentClasses:
     """Fit classes of masks by EM and return the best of several starts.
 
-    Parameters
-    ----------
-    m : Tensor of shape (row, column), float64
-        Masks, 1 observed.
-    n_sets : int
-        Number of classes.
-    noise : Noise
-        Random numbers for the starts.
-    tol : float
-        EM stops when no start's mean log-likelihood of a row rises by more than this.
-
-    Returns
-    -------
-    LatentClasses
-        ``share (set,)`` and ``rate (set, column)``.
+    Axes: m ``(row, column)``.
     """
     classes = _starts(m, n_sets, noise)
     previous = torch.full((N_STARTS,), -torch.inf, dtype=m.dtype, device=m.device)
@@ -107,28 +93,7 @@ def count_classes(m: Tensor, most: int, noise: Noise) -> int:
 
     Columns that are missing independently of each other, at any rates, are one class.
 
-    Parameters
-    ----------
-    m : Tensor of shape (row, column)
-        Masks, 1 observed, of any type.
-    most : int
-        The largest number of classes.
-    noise : Noise
-        Random numbers for the choice of rows and the starts of EM.
-
-    Returns
-    -------
-    int
-        Number of classes, at least 1.
-
-    Examples
-    --------
-    >>> from psmvae.nn.noise import Noise
-    >>> noise = Noise(0)
-    >>> independent = noise.uniform(1000, 6) < 0.8
-    >>> shared = noise.uniform(1000, 1).expand(-1, 6) < 0.8
-    >>> [count_classes(m, 4, noise) for m in (independent, independent & shared)]
-    [1, 2]
+    Axes: m ``(row, column)``.
     """
     if len(m) > MAX_ROWS:
         m = m[noise.shuffles(1, len(m))[0, :MAX_ROWS]]

@@ -34,19 +34,7 @@ def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, T
 
     The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f = L Lᵀ, so A = L⁻ᵀ, upper triangular.
 
-    Parameters
-    ----------
-    fa : FactorAnalysis
-        The parameters.
-    f, visible : Tensor of shape (member, row, feature)
-        Features, and 1 where a feature is visible, otherwise 0.
-
-    Returns
-    -------
-    mean : Tensor of shape (member, row, latent)
-        The mean.
-    a : Tensor of shape (member, row, latent, latent)
-        A.
+    Axes: f, visible ``(member, row, feature)``; returns ``(member, row, latent)``.
     """
     n_latent = fa.loading.shape[-1]
     weight = visible / fa.psi.unsqueeze(1)
@@ -80,25 +68,7 @@ def fit_factor_analysis(
 ) -> FactorAnalysis:
     """Maximum a posteriori factor analysis by EM, for each member.
 
-    Parameters
-    ----------
-    f : Tensor of shape (member, row, feature), float64
-        Standardised features.
-    visible : Tensor of shape (member, row, feature)
-        1 where a feature is visible, otherwise 0.
-    n_latent : int
-        Number of factors.
-    ridge : float
-        Prior precision of the loadings, relative to that of the noise.
-    max_iter : int
-        Maximum number of EM steps.
-    tol : float
-        EM stops when no noise variance changes by more than this in a step.
-
-    Returns
-    -------
-    FactorAnalysis
-        Parameters of each member.
+    Axes: f ``(member, row, feature)``; visible ``(member, row, feature)``.
     """
     f = f * visible
     fa = _principal_components(f, n_latent)
@@ -214,21 +184,8 @@ class LinearPosterior(nn.Module):
     ) -> FactorAnalysis:
         """Fit the factor analysis.
 
-        Parameters
-        ----------
-        f : Tensor of shape (member, row, feature)
-            Features.
-        visible : Tensor of shape (member, row, feature)
-            1 where a feature is visible, otherwise 0.
-        validation : Tensor of shape (member, row, feature)
-            1 for features of validation cells, which are not visible.
-        max_iter : int
-            Maximum number of EM steps.
-
-        Returns
-        -------
-        FactorAnalysis
-            Parameters in the units of the features.
+        Axes: f ``(member, row, feature)``; visible ``(member, row, feature)``; validation
+        ``(member, row, feature)``.
         """
         f, visible, validation = f.double(), visible.double(), validation.double()
         count = visible.sum(1).clamp(min=1)

@@ -66,13 +66,6 @@ def use_blas() -> Iterator[None]:
     oneDNN, PyTorch's default there, takes up to a third longer for the products of a training step
     (about a thousand rows and a hundred columns), most for transposed factors as in a backward
     pass. No effect on other processors. The setting is process-wide; the last user restores it.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from psmvae.nn.matmul_backend import use_blas
-    >>> with use_blas():
-    ...     _ = torch.ones(2, 2) @ torch.ones(2, 2)
     """
     if platform.machine() != "aarch64":
         yield
@@ -89,18 +82,6 @@ def allow_tf32(device: torch.device) -> Iterator[None]:
     the noise of stochastic gradients, so TF32 is used in training only. The setting is
     process-wide; the last user restores it. A precision that was set through PyTorch's newer
     per-backend API is not changed.
-
-    Parameters
-    ----------
-    device : torch.device
-        Device of the model. No effect unless it is a GPU.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from psmvae.nn.matmul_backend import allow_tf32
-    >>> with allow_tf32(torch.device("cpu")):
-    ...     pass
     """
     if device.type != "cuda":
         yield

@@ -180,22 +180,8 @@ class MLP(nn.Module):
     ) -> Tensor:
         """Evaluate the network.
 
-        Parameters
-        ----------
-        x : Tensor of shape (member, row, draw, set, in)
-            Inputs.
-        noise : Noise, optional
-            Given in training, for dropout.
-        sets : Tensor of shape (row,), optional
-            One set for each row, if ``set_at`` is "first". The set axis then has size one.
-        once : Tensor of shape (member, row, in), optional
-            Leading inputs that are the same for all draws and sets of a row. Their part of the
-            first layer is then evaluated once for each row.
-
-        Returns
-        -------
-        Tensor of shape (member, row, draw, set, out)
-            Outputs.
+        Axes: x ``(member, row, draw, set, in)``; sets ``(row,)``; once ``(member, row, in)``;
+        returns ``(member, row, draw, set, out)``.
         """
         if self.n_sets and self.set_at == "first":
             one_hot = self.one_hot.to(x.dtype)

@@ -66,25 +66,7 @@ def hash_uniform(cells: Tensor, keys: Tensor, noise: Noise) -> Tensor:
     Equal rows have equal numbers. Numbers of different rows are independent, however similar the
     rows are.
 
-    Parameters
-    ----------
-    cells : Tensor of shape (member, row, cell)
-        The rows.
-    keys : Tensor of shape (member, 1, ...)
-        From `Noise.keys`. The first two axes broadcast with those of ``cells``.
-    noise : Noise
-        Random numbers for the multipliers of the hash.
-
-    Returns
-    -------
-    Tensor of shape (member, row, ...)
-        Uniform numbers of 52 random bits.
-
-    Examples
-    --------
-    >>> noise = Noise(0)
-    >>> hash_uniform(torch.zeros(1, 4, 2), noise.keys(1, 1, 3), noise).shape
-    torch.Size([1, 4, 3])
+    Axes: cells ``(member, row, cell)``; keys ``(member, 1, ...)``; returns ``(member, row, ...)``.
     """
     # adding 0.0 maps -0.0 to 0.0; multiplication by an odd number modulo 2^64 is invertible
     bits = (cells.float() + 0.0).contiguous().view(torch.int32).long()

@@ -15,18 +15,6 @@ def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
     and leave most of the GPU idle, so independent factors (q(r | ·) beside q(z | ·), p(m | z, r)
     beside p(x | z, r)) are captured as parallel branches, which overlap. Anywhere else the function
     is called at once.
-
-    Parameters
-    ----------
-    run : callable
-        Returns a tensor.
-    *inputs : Tensor
-        The tensors that ``run`` reads. Their memory is not reused before the branch has finished.
-
-    Returns
-    -------
-    callable
-        Joins the branch and returns the tensor.
     """
     sequential = torch.compiler.is_compiling() or not inputs[0].is_cuda
     if sequential or not torch.cuda.is_current_stream_capturing():

@@ -34,22 +34,6 @@ def generator(seed: int) -> np.random.Generator:
 
     A table is often drawn with ``default_rng(seed)`` itself. With the same random numbers, the
     missing cells would depend on the values of the table.
-
-    Parameters
-    ----------
-    seed : int
-        The seed, 0 or above.
-
-    Returns
-    -------
-    numpy.random.Generator
-        A generator with its own stream of random numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bool(generator(0).random() == np.random.default_rng(0).random())
-    False
     """
     return np.random.default_rng([seed, _STREAM])
 
@@ -111,46 +95,14 @@ class Numbers:
     def of(cls, table: Any) -> Numbers:
         """Convert a table.
 
-        Parameters
-        ----------
-        table : DataFrame or array-like of shape (row, column)
-            The table; null or NaN where missing.
-
-        Returns
-        -------
-        Numbers
-            The table as numbers.
-
-        Raises
-        ------
-        ValueError
-            If it does not have two dimensions or has no cell.
+        Axes: table ``(row, column)``.
         """
         frame = open_table(table)
         columns = [_as_numbers(frame.cells(j)) for j in range(len(frame.names))]
         return cls(np.column_stack(columns), frame.names)
 
     def positions(self, columns: Columns | None, option: str = "columns") -> tuple[int, ...]:
-        """Return the positions of columns, in the order of the table.
-
-        Parameters
-        ----------
-        columns : sequence of str or int, optional
-            Names or positions. All columns by default.
-        option : str, default="columns"
-            Name of the parameter, for messages.
-
-        Returns
-        -------
-        tuple of int
-            The positions, ascending.
-
-        Raises
-        ------
-        ValueError
-            If a column is not in the table, has no observed cell or is named twice, or none is
-            named.
-        """
+        """Return the positions of columns, in the order of the table."""
         if columns is None:
             return tuple(range(len(self.names)))
         listed = [columns] if isinstance(columns, str | int) else list(columns)
@@ -182,13 +134,7 @@ class Numbers:
         return len(seen) > 0 and bool(seen.min() < seen.max())
 
     def standardised(self, j: int) -> NDArray[np.float64]:
-        """Return a column with mean 0 and variance 1, NaN where missing.
-
-        Raises
-        ------
-        ValueError
-            If the column contains infinity or does not vary.
-        """
+        """Return a column with mean 0 and variance 1, NaN where missing."""
         column = self.x[:, j]
         if np.isinf(column).any():
             message = f"column {self.names[j]!r} contains infinity; expected finite numbers"
@@ -200,14 +146,7 @@ class Numbers:
 
 
 def standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with mean 0 and variance 1, NaN where missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> standardised(np.array([0.0, np.nan, 2.0])).tolist()
-    [-1.0, nan, 1.0]
-    """
+    """Return values with mean 0 and variance 1, NaN where missing."""
     # the squares of very large numbers would overflow
     small = values / np.nanmax(np.abs(values))
     scaled: NDArray[np.float64] = (small - np.nanmean(small)) / np.nanstd(small)
@@ -217,29 +156,7 @@ def standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def calibrated(score: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
     """Return the probabilities sigmoid(b + score), with the b at which their mean is the rate.
 
-    Parameters
-    ----------
-    score : ndarray of float of shape (row,)
-        The score of each observed cell.
-    rate : float
-        The mean probability.
-
-    Returns
-    -------
-    ndarray of float of shape (row,)
-        The probabilities.
-
-    Raises
-    ------
-    ValueError
-        If the scores are so far apart that no b gives the rate.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> chance = calibrated(np.array([-1.0, 0.0, 4.0]), 0.3)
-    >>> round(float(chance.mean()), 9)
-    0.3
+    Axes: score ``(row,)``; returns ``(row,)``.
     """
     if rate in (0.0, 1.0) or len(score) == 0:
         return np.full(len(score), rate)
@@ -265,14 +182,7 @@ def remove_cells(
 
 
 def numbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the distinct rows of codes (row, column) in sorted order; one column is kept.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> numbered(np.array([[1, 0], [0, 0], [1, 1], [1, 0]])).tolist()
-    [1, 0, 2, 1]
-    """
+    """Number the distinct rows of codes (row, column) in sorted order; one column is kept."""
     if codes.shape[1] == 1:
         return codes[:, 0]
     _, sets = np.unique(codes, axis=0, return_inverse=True)

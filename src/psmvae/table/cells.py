@@ -171,13 +171,7 @@ def object_cells(
     storage: Storage = "object",
     order: tuple[Level, ...] | None = None,
 ) -> Cells:
-    """Return the cells of a column of Python objects, which must be of one family.
-
-    Raises
-    ------
-    UnsupportedColumnError
-        If the objects are neither strings, bools nor numbers, or a mixture of these.
-    """
+    """Return the cells of a column of Python objects, which must be of one family."""
     objects = list(items)
     types_with_missing = {kind for kind in set(map(type, objects)) if _may_be_missing(kind)}
     missing = np.array(

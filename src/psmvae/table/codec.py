@@ -86,46 +86,7 @@ class Codec:
 
     @classmethod
     def fit(cls, table: Any, *, kinds: Mapping[str, str] | None = None) -> Codec:
-        """Infer the kinds of a table's columns, and the statistics that each kind needs.
-
-        Parameters
-        ----------
-        table : DataFrame, Table, 2-D array, list of rows or Frame
-            A pandas or polars DataFrame, a pyarrow Table, a NumPy array or a list of rows.
-        kinds : mapping of str to str, optional
-            Kinds of some columns by name (x0, x1, ... for an array); the rest are inferred, see
-            `psmvae.table.infer_kind`.
-
-        Returns
-        -------
-        Codec
-            Ready to encode and fill this table and others with the same columns.
-
-        Raises
-        ------
-        ValueError
-            If there are no rows, no columns, no observed cell, columns of the same name, infinite
-            values, too many levels, or a declared kind that does not fit (`KindMismatchError`,
-            `StrayTextError`, `TooManyLevelsError`).
-        TypeError
-            If it is not a table, or columns hold what no kind can model
-            (`UnsupportedColumnError`).
-
-        Warns
-        -----
-        EmptyColumnsWarning
-            If columns have no observed cell. They are not modelled and stay missing.
-        StrayTextWarning
-            If a text column would be numeric without a few cells.
-        IdentifierWarning
-            If a text column looks like an identifier.
-
-        Examples
-        --------
-        >>> codec = Codec.fit([["a", 3], ["b", 4], ["c", None]], kinds={"x1": "categorical"})
-        >>> [(column.kind, column.levels) for column in codec.schema.columns]
-        [('categorical', ('a', 'b', 'c')), ('categorical', (3, 4))]
-        """
+        """Infer the kinds of a table's columns, and the statistics that each kind needs."""
         frame = open_table(table)
         declared = check_kinds(kinds or {}, frame.names)
         columns, errors, suspects = [], [], []
@@ -156,37 +117,7 @@ class Codec:
         handle_unknown: Literal["error", "missing"] = "error",
         standardise: bool = True,
     ) -> Encoded:
-        """Return the model values of a table with the fitted columns.
-
-        Parameters
-        ----------
-        table : DataFrame, Table, 2-D array, list of rows or Frame
-            Columns are matched by name, in any order; those of an array by position.
-        handle_unknown : {"error", "missing"}, default="error"
-            Whether a level that was not in the fitted table is an error or a missing cell.
-        standardise : bool, default=True
-            False returns numbers unchanged, to the bit. Codes of levels are the same.
-
-        Returns
-        -------
-        Encoded
-            x and m of the modelled columns, in the schema's order.
-
-        Raises
-        ------
-        ValueError
-            If the columns differ from the fitted ones (`ColumnMismatchError`), values are infinite
-            or outside the kind's domain (`KindMismatchError`), or levels are unknown
-            (`UnknownLevelsError`).
-        TypeError
-            If a column of numbers now holds strings or the reverse (`ContentMismatchError`).
-
-        Examples
-        --------
-        >>> codec = Codec.fit([["a"], ["b"], [None]])
-        >>> codec.encode([["b"], ["z"]], handle_unknown="missing").m.tolist()
-        [[True], [False]]
-        """
+        """Return the model values of a table with the fitted columns."""
         from psmvae.kinds import KINDS
 
         if handle_unknown not in {"error", "missing"}:
@@ -214,34 +145,7 @@ class Codec:
     def filler(self, table: Any, *, rows: NDArray[np.bool_] | None = None) -> Filler:
         """Return a function that fills a table with model values, as often as it is called.
 
-        Parameters
-        ----------
-        table : DataFrame, Table, 2-D array, list of rows or Frame
-            As in `encode`.
-        rows : ndarray of bool, (row,), optional
-            The rows that values will be given for: all rows with a missing cell, at least. By
-            default all rows.
-
-        Returns
-        -------
-        Filler
-            Call it with model values, ``(row, column)``, for a filled table. Tables of several
-            calls share no memory that can be written to.
-
-        Raises
-        ------
-        ValueError
-            If a row with a missing cell is not among `rows`; and as in `encode`.
-        TypeError
-            As in `encode`.
-
-        Examples
-        --------
-        >>> table = np.array([[1.0], [np.nan], [3.0]])
-        >>> codec = Codec.fit(table)
-        >>> filler = codec.filler(table, rows=np.isnan(table[:, 0]))
-        >>> [filler(np.full((1, 1), value))[1, 0].item() for value in (0.0, 1.0)]
-        [2.0, 3.0]
+        Axes: rows ``(row,)``.
         """
         frame, where = self._open(table)
         targets = []
@@ -254,36 +158,7 @@ class Codec:
     def fill(self, table: Any, x: NDArray[Any]) -> Any:
         """Return the table with its missing cells replaced, and only these.
 
-        Parameters
-        ----------
-        table : DataFrame, Table, 2-D array, list of rows or Frame
-            As in `encode`. It is not changed.
-        x : ndarray, (row, column)
-            Model values of the modelled columns; only those of missing cells are used. A code is
-            rounded to the nearest level.
-
-        Returns
-        -------
-        DataFrame, Table or array
-            Of the same type, with the same data types, index and order of columns; an array for a
-            list. Observed cells and columns that are not modelled are unchanged. Values are
-            rounded and clipped as the column's type requires. A type that cannot hold the values
-            is changed: that of a column without an observed cell, and an integer type with missing
-            cells in a real column (declared so, or fitted on fractions).
-
-        Raises
-        ------
-        ValueError
-            If x has not the shape of the table's modelled columns, or is not finite in a missing
-            cell; and as in `encode`.
-        TypeError
-            As in `encode`.
-
-        Examples
-        --------
-        >>> codec = Codec.fit([["a"], ["b"], [None]])
-        >>> codec.fill([["z"], [None]], np.ones((2, 1))).tolist()
-        [['z'], ['b']]
+        Axes: x ``(row, column)``.
         """
         return self.filler(table)(x)
 

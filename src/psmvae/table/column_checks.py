@@ -32,24 +32,7 @@ _FEW_LEVELS = 20
 
 
 def stray_values(cells: Cells) -> StrayValues | None:
-    """Return the cells of a text column that are not numbers, if others are.
-
-    Parameters
-    ----------
-    cells : Cells
-        The column.
-
-    Returns
-    -------
-    StrayValues or None
-        None if all cells are numbers, or none is, or the column does not hold text.
-
-    Examples
-    --------
-    >>> from psmvae.table.frames import open_table
-    >>> stray_values(open_table([["1"], ["2"], ["?"]]).cells(0)).words
-    {'?': 1}
-    """
+    """Return the cells of a text column that are not numbers, if others are."""
     words: dict[str, int] = {}
     formatted: dict[str, int] = {}
     n_numbers = 0
@@ -73,25 +56,6 @@ def accidental_text(cells: Cells) -> StrayValues | None:
     It does if at least 90 % of the cells are numbers, not counting codes for missing values. It
     does not if the numbers are labels: with leading zeros, few distinct ones, or whole numbers
     beside texts such as 12a.
-
-    Parameters
-    ----------
-    cells : Cells
-        The column.
-
-    Returns
-    -------
-    StrayValues or None
-        None if the column should stay text.
-
-    Examples
-    --------
-    >>> from psmvae.table.frames import open_table
-    >>> numbers = [[str(i)] for i in range(20)]
-    >>> accidental_text(open_table([*numbers, ["unknown"]]).cells(0)).words
-    {'unknown': 1}
-    >>> accidental_text(open_table([*numbers, ["12a"]]).cells(0)) is None
-    True
     """
     found = None if cells.storage == "category" else stray_values(cells)
     if found is None:
@@ -113,24 +77,7 @@ def accidental_text(cells: Cells) -> StrayValues | None:
 
 
 def suspect_column(cells: Cells) -> StrayTextWarning | IdentifierWarning | None:
-    """Return a warning about a text column that is probably not categorical.
-
-    Parameters
-    ----------
-    cells : Cells
-        A column whose kind was inferred.
-
-    Returns
-    -------
-    StrayTextWarning, IdentifierWarning or None
-        None if there is nothing to warn of.
-
-    Examples
-    --------
-    >>> from psmvae.table.frames import open_table
-    >>> print(suspect_column(open_table([[f"P{i}"] for i in range(30)]).cells(0)).problem)
-    column 'x0' looks like an identifier (30 levels in 30 observed cells) and is modelled as levels
-    """
+    """Return a warning about a text column that is probably not categorical."""
     if cells.family != "string" or cells.storage == "category":
         return None
     found = accidental_text(cells)
@@ -143,25 +90,7 @@ def suspect_column(cells: Cells) -> StrayTextWarning | IdentifierWarning | None:
 
 
 def missing_value_codes(cells: Cells) -> dict[str, int]:
-    """Return the texts of a column that may be codes for missing values.
-
-    Parameters
-    ----------
-    cells : Cells
-        The column.
-
-    Returns
-    -------
-    dict of str to int
-        Common codes such as "?" with their numbers of cells; without any, the texts that keep the
-        column from being numeric.
-
-    Examples
-    --------
-    >>> from psmvae.table.frames import open_table
-    >>> missing_value_codes(open_table([["Basel"], ["?"], ["Ghent"]]).cells(0))
-    {'?': 1}
-    """
+    """Return the texts of a column that may be codes for missing values."""
     codes = _codes_in(dict(cells.counts.most_common()))
     found = None if codes else accidental_text(cells)
     return codes if found is None else found.words

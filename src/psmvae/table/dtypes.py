@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 
 def numpy_dtype_name(dtype: np.dtype[Any]) -> str:
-    """Return a NumPy type as narwhals prints it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> numpy_dtype_name(np.dtype("uint8"))
-    'UInt8'
-    """
+    """Return a NumPy type as narwhals prints it."""
     if dtype.kind == "b":
         return "Boolean"
     return dtype.name.capitalize().replace("Uint", "UInt")
@@ -47,13 +40,7 @@ def is_integer_name(dtype: str) -> bool:
 
 
 def storage_of(name: str, dtype: nw.dtypes.DType, native: Any) -> Storage:
-    """Return what a column of a data type can hold.
-
-    Raises
-    ------
-    UnsupportedColumnError
-        If no kind can model it; `native` is the type as the table's own library calls it.
-    """
+    """Return what a column of a data type can hold."""
     if isinstance(dtype, nw.Categorical | nw.Enum):
         return "category"
     if dtype.is_integer():

@@ -77,21 +77,7 @@ class Filler:
     def __call__(self, x: NDArray[Any]) -> Any:
         """Return the table with its missing cells replaced, and only these.
 
-        Parameters
-        ----------
-        x : ndarray, (row, column)
-            Model values of the modelled columns in the rows that were chosen; only those of
-            missing cells are used.
-
-        Returns
-        -------
-        DataFrame, Table or array
-            See `Codec.fill`.
-
-        Raises
-        ------
-        ValueError
-            If x has another shape, or is not finite in a missing cell.
+        Axes: x ``(row, column)``.
         """
         model_values = np.asarray(x)
         if model_values.shape != self._shape:

@@ -18,23 +18,7 @@ if TYPE_CHECKING:
 
 
 def array_names(n_columns: int) -> tuple[str, ...]:
-    """Return names for the columns of an array, numbered as in scikit-learn.
-
-    Parameters
-    ----------
-    n_columns : int
-        Number of columns.
-
-    Returns
-    -------
-    tuple of str
-        x0, x1, ...
-
-    Examples
-    --------
-    >>> array_names(2)
-    ('x0', 'x1')
-    """
+    """Return names for the columns of an array, numbered as in scikit-learn."""
     return tuple(f"x{j}" for j in range(n_columns))
 
 
@@ -74,15 +58,7 @@ class ArraySource:
 
 
 def as_array(table: Any) -> NDArray[Any]:
-    """Return a 2-D array of an array or a list of rows.
-
-    Raises
-    ------
-    ValueError
-        If it has not two dimensions, or is complex.
-    TypeError
-        If it is a masked array, or of a type that is neither number, bool, string nor object.
-    """
+    """Return a 2-D array of an array or a list of rows."""
     if isinstance(table, np.ma.MaskedArray):
         message = "masked arrays are not supported: use .filled(np.nan) to mark missing values"
         raise TypeError(message)

@@ -61,74 +61,19 @@ class Frame:
         self._cells: dict[int, Cells] = {}
 
     def cells(self, position: int) -> Cells:
-        """Return the cells of one column.
-
-        Parameters
-        ----------
-        position : int
-            Position of the column in `names`.
-
-        Returns
-        -------
-        Cells
-            The same object at every call.
-
-        Raises
-        ------
-        UnsupportedColumnError
-            If the column holds what no kind can model.
-        """
+        """Return the cells of one column."""
         found = self._cells.get(position)
         if found is None:
             found = self._cells[position] = self._source.read(position)
         return found
 
     def replace(self, new: Mapping[int, New]) -> Any:
-        """Return a new table of the same type with the missing cells of some columns replaced.
-
-        Parameters
-        ----------
-        new : mapping of int to New
-            New values by column position.
-
-        Returns
-        -------
-        DataFrame, Table or array
-            It shares no memory that can be written to with the opened table.
-        """
+        """Return a new table of the same type with the missing cells of some columns replaced."""
         return self._source.replace(new)
 
 
 def open_table(table: Any) -> Frame:
-    """Open a pandas, polars, Arrow or NumPy table.
-
-    Parameters
-    ----------
-    table : DataFrame, Table, 2-D array, list of rows or Frame
-        The table. A list is read as an array; of floats, if it holds numbers and None. A `Frame`
-        is returned as it is.
-
-    Returns
-    -------
-    Frame
-        Reads columns on demand and keeps what it read.
-
-    Raises
-    ------
-    TypeError
-        If it is not a table, or a lazy or sparse one.
-    ValueError
-        If it has no rows, no columns, columns of the same name, or not two dimensions.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> frame = open_table(np.zeros((3, 2)))
-    >>> frame.names
-    ('x0', 'x1')
-    >>> frame.cells(0) is frame.cells(0)
-    True
-    """
+    """Open a pandas, polars, Arrow or NumPy table."""
     if isinstance(table, Frame):
         return table
     source = _source_of(table)

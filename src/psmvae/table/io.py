@@ -59,32 +59,7 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
 
 
 def read_text(path: str | os.PathLike[str]) -> Any:
-    r"""Read the text of each cell of a CSV or TSV file.
-
-    Parameters
-    ----------
-    path : path
-        A .csv or .tsv file (also .gz).
-
-    Returns
-    -------
-    pyarrow.Table
-        All columns strings without nulls; see `mark_missing` and `keep_text`.
-
-    Raises
-    ------
-    TableError
-        If the file cannot be read or is not text.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "prices.csv"
-    ...     _ = path.write_text("price,n\n1.10,1\n,2\n")
-    ...     read_text(path).to_pydict()
-    {'price': ['1.10', ''], 'n': ['1', '2']}
-    """
+    r"""Read the text of each cell of a CSV or TSV file."""
     source, ending = _source(path)
     _pyarrow()
     if ending not in SEPARATORS:

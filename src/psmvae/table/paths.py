@@ -24,18 +24,7 @@ EXTENSIONS = (*SEPARATORS, ".parquet", ".feather", ".arrow")
 
 
 def extension(path: str | os.PathLike[str]) -> str:
-    """Return the extension of a table's file, which gives its format.
-
-    Raises
-    ------
-    TableError
-        If it is unknown.
-
-    Examples
-    --------
-    >>> extension("data/Table.CSV.gz")
-    '.csv.gz'
-    """
+    """Return the extension of a table's file, which gives its format."""
     name = Path(path).name.lower()
     for known in EXTENSIONS:
         if name.endswith(known):
@@ -50,32 +39,7 @@ def check_output(
     force: bool = False,
     inputs: Sequence[str | os.PathLike[str]] = (),
 ) -> None:
-    """Raise if a table cannot or must not be written to a path; call it before long work.
-
-    Parameters
-    ----------
-    path : path
-        The output file.
-    force : bool, default=False
-        Whether an existing file may be replaced.
-    inputs : sequence of paths
-        Files that must not be replaced, nor through a link to them.
-
-    Raises
-    ------
-    OutputExistsError
-        If the file exists and `force` is False.
-    TableError
-        If the extension is unknown, the folder does not exist or is not writable, or the path is
-        a folder or an input.
-
-    Examples
-    --------
-    >>> check_output("table.txt")
-    Traceback (most recent call last):
-        ...
-    psmvae.table.errors.TableError: table.txt: unknown file format; expected one of .csv, ...
-    """
+    """Raise if a table cannot or must not be written to a path; call it before long work."""
     extension(path)
     check_place(path, force=force, inputs=inputs)
 
@@ -117,25 +81,6 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     If the block raises, also by an interrupt, the temporary file is removed and `path` is left as
     it was. A link at `path` stays a link. An existing file keeps its permissions; a new one has
     those of the umask. Errors name `path` and not the temporary file.
-
-    Parameters
-    ----------
-    path : path
-        The output file.
-
-    Yields
-    ------
-    Path
-        An empty file in the same folder, to be written to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with atomic_path(Path(folder) / "note.txt") as temporary:
-    ...         _ = temporary.write_text("done")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['note.txt']
     """
     target = Path(path).resolve()
     # shortened, because file systems limit the length of names

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
 
 
 def has_odd_quotes(lines: Iterable[bytes]) -> bool:
-    """Whether a line has an odd number of quotes: a cell of several lines, or a mistake.
-
-    Examples
-    --------
-    >>> has_odd_quotes([b"a,b", b'1,"x, y"']), has_odd_quotes([b"a,b", b'1,"x'])
-    (False, True)
-    """
+    """Whether a line has an odd number of quotes: a cell of several lines, or a mistake."""
     return any(line.count(b'"') % 2 for line in lines)
 
 
@@ -30,25 +24,6 @@ def broken_quote(lines: Iterable[str], separator: str) -> str | None:
 
     A quote opens a quoted cell only at the start of the cell, as in ``5"``. A quoted cell may have
     several lines.
-
-    Parameters
-    ----------
-    lines : iterable of str
-        The lines of the file with their line ends.
-    separator : str
-        The character between cells.
-
-    Returns
-    -------
-    str or None
-        None if every quote is closed at the end of a cell.
-
-    Examples
-    --------
-    >>> broken_quote(["a,b\n", '1,"x\n', "2,y\n"], ",")
-    'line 2 opens a quote that is never closed'
-    >>> broken_quote(["a,b\n", '1,"x\n', 'y"\n'], ",") is None
-    True
     """
     record: list[str] = []
 

@@ -142,23 +142,6 @@ def infer_kind(cells: Cells) -> str:
     if they are exactly 0 and 1, integer if all are whole (pandas stores integers with missing
     values as floats), and real otherwise. Decimals are real. Positive and count columns are never
     inferred: they have to be declared.
-
-    Parameters
-    ----------
-    cells : Cells
-        The column.
-
-    Returns
-    -------
-    str
-        "binary", "categorical", "ordinal", "integer" or "real".
-
-    Examples
-    --------
-    >>> from psmvae.table.frames import open_table
-    >>> frame = open_table([["a", 1.0, 0], ["b", None, 1], [None, 2.5, 1]])
-    >>> [infer_kind(frame.cells(j)) for j in range(3)]
-    ['binary', 'real', 'binary']
     """
     if cells.family == "nothing":
         by_storage = {
@@ -185,33 +168,7 @@ def infer_kind(cells: Cells) -> str:
 
 
 def make_column(cells: Cells, kind: str | None = None) -> Column:
-    """Return the column's entry in the schema, with the statistics that its kind needs.
-
-    Parameters
-    ----------
-    cells : Cells
-        The column.
-    kind : str, optional
-        A key of `psmvae.kinds.KINDS`; inferred if not given.
-
-    Returns
-    -------
-    Column
-        Without statistics if no cell is observed.
-
-    Raises
-    ------
-    ValueError
-        If the declared kind does not fit the column, or there are infinite values or too many
-        levels.
-
-    Examples
-    --------
-    >>> from psmvae.table.frames import open_table
-    >>> column = make_column(open_table([[1.0], [3.0], [None]]).cells(0))
-    >>> column.kind, column.n_observed, column.center, column.scale
-    ('integer', 2, 2.0, 1.0)
-    """
+    """Return the column's entry in the schema, with the statistics that its kind needs."""
     from psmvae.kinds import KINDS, Column
 
     check_finite(cells)

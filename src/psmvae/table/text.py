@@ -96,34 +96,7 @@ def format_cells(column: Any, digits: int | None = None) -> list[str | None]:
 
 
 def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
-    """Return a filled table as text: the file's text in observed cells, filled values in others.
-
-    Parameters
-    ----------
-    filled : pyarrow.Table or DataFrame
-        The table of `read_table`, its missing cells filled.
-    text : pyarrow.Table
-        The text of the same file, null where missing: `mark_missing` of `read_text`.
-    digits : int, default=6
-        Significant digits of filled-in numbers that are not whole.
-
-    Returns
-    -------
-    pyarrow.Table
-        Of strings; null where both are missing.
-
-    Raises
-    ------
-    TableError
-        If the two differ in their columns or rows.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> filled = pa.table({"price": [1.1, 2.123456789]})
-    >>> keep_text(filled, pa.table({"price": ["1.10", None]}))["price"].to_pylist()
-    ['1.10', '2.12346']
-    """
+    """Return a filled table as text: the file's text in observed cells, filled values in others."""
     import pyarrow as pa
 
     table = as_arrow(filled)

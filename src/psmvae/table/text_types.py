@@ -23,23 +23,7 @@ _BOOLEANS = pa.array(["1", "True", "TRUE", "true", "0", "False", "FALSE", "false
 
 
 def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) -> Any:
-    """Return a table of strings with null in the missing cells.
-
-    Parameters
-    ----------
-    text : pyarrow.Table
-        Columns of strings.
-    na : sequence of str
-        Codes of missing cells, in addition to the default ones.
-    keep : collection of str
-        Columns in which no cell is missing.
-
-    Examples
-    --------
-    >>> text = pa.table({"a": ["1", "NA"], "b": ["?", "x"], "id": ["NA", "7"]})
-    >>> mark_missing(text, na=["?"], keep=["id"]).to_pydict()
-    {'a': ['1', None], 'b': [None, 'x'], 'id': ['NA', '7']}
-    """
+    """Return a table of strings with null in the missing cells."""
     # a single string is one code, not one for each of its letters
     codes = pa.array([*MISSING, *([na] if isinstance(na, str) else na)])
     null = pa.scalar(None, pa.string())
@@ -56,22 +40,6 @@ def infer_types(text: Any) -> Any:
     The types are those that pyarrow infers when it reads a CSV file: the first of null, int64,
     bool, date32, time32, timestamp and float64 that holds every cell, and string otherwise. As an
     exception, integers with leading zeros stay strings.
-
-    Parameters
-    ----------
-    text : pyarrow.Table
-        Columns of strings, null where missing.
-
-    Returns
-    -------
-    pyarrow.Table
-        The same cells, typed.
-
-    Examples
-    --------
-    >>> text = pa.table({"n": ["1", None], "x": ["1.5", "2"], "id": ["007", "8"]})
-    >>> infer_types(text).schema.types
-    [DataType(int64), DataType(double), DataType(string)]
     """
     columns = [_typed(column) for column in text.columns]
     return pa.table(dict(zip(text.column_names, columns, strict=True)))

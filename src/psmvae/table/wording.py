@@ -12,26 +12,14 @@ N_SHOWN = 3
 
 
 def quoted(names: Iterable[Any], most: int = 10) -> str:
-    """Return a quoted list of names, at most the first `most` of them.
-
-    Examples
-    --------
-    >>> quoted(["a", "b", "c"], most=2)
-    "'a', 'b' and 1 more"
-    """
+    """Return a quoted list of names, at most the first `most` of them."""
     listed = list(names)
     text = ", ".join(repr(name) for name in listed[:most])
     return text if len(listed) <= most else f"{text} and {len(listed) - most} more"
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """Return the first few texts with their numbers of cells.
-
-    Examples
-    --------
-    >>> counted({"?": 3, "none": 1})
-    "'?' (3 cells), 'none' (1 cell)"
-    """
+    """Return the first few texts with their numbers of cells."""
     listed = list(counts.items())[:N_SHOWN]
     text = ", ".join(f"{word!r} ({n:,} cell{'s' if n > 1 else ''})" for word, n in listed)
     more = len(counts) - len(listed)

@@ -67,18 +67,6 @@ def choose_regression_weight(model: GMVAE, data: TrainingData) -> Tensor:
     their mean over the candidates and shrunk towards those of all columns, since it may have few
     validation cells. After very short training, or with few rows, the regression may be no better
     than factor analysis: if the total gain of a member is too small, all its weights are 0.
-
-    Parameters
-    ----------
-    model : GMVAE
-        Has a regression. Its buffer ``regression_weight`` is set.
-    data : TrainingData
-        Every member has validation cells.
-
-    Returns
-    -------
-    Tensor
-        Whether each member uses the regression, ``(member,)``.
     """
     model.regression_weight.fill_(1.0)
     # of axes candidate, member, column
@@ -104,20 +92,7 @@ def choose_regression_weight(model: GMVAE, data: TrainingData) -> Tensor:
 
 
 def predict_by_regression_weight(model: GMVAE, batch: Batch) -> Iterator[Tensor]:
-    """Predict with each candidate for the weight of the regression, from one encoding.
-
-    Parameters
-    ----------
-    model : GMVAE
-        All its regression weights are 1.
-    batch : Batch
-        The rows.
-
-    Yields
-    ------
-    Tensor
-        What ``model.predict(batch)`` returns if all weights are one of REGRESSION_WEIGHTS.
-    """
+    """Predict with each candidate for the weight of the regression, from one encoding."""
     code, p_x = model.encode(batch), model.p_x
     q_r, decoded = code.log_q_r.exp().unsqueeze(-1), p_x.outputs(code.q_z.mean, None)
     for weight in REGRESSION_WEIGHTS:
@@ -136,17 +111,6 @@ def choose_proposal_scale(
     q(z | ·) is narrower than p(z | x_obs, m): because it is amortised, and because β < 1. Draws
     from it miss regions where the importance weights are large. The effective sample size is
     1 / Σ w² for normalised weights w, and its median over rows is compared.
-
-    Parameters
-    ----------
-    model : GMVAE
-        Its buffer ``proposal_scale`` is set.
-    data : TrainingData
-        The first rows are used.
-    noise : Noise
-        Random numbers of the draws.
-    fraction : float, default=1.0
-        Fraction of PROPOSAL_ROWS to use.
     """
     batch = data.unmasked_batch(slice(0, _n_rows(PROPOSAL_ROWS, fraction)))
     epsilon = antithetic_noise(model, PROPOSAL_DRAWS, noise)
@@ -164,15 +128,7 @@ def choose_proposal_scale(
 
 @torch.no_grad()
 def evaluate_one_proposal(model: GMVAE, data: TrainingData) -> None:
-    """Do the work of one candidate of `choose_proposal_scale`, to time it.
-
-    Parameters
-    ----------
-    model : GMVAE
-        Is not changed.
-    data : TrainingData
-        The first rows are used.
-    """
+    """Do the work of one candidate of `choose_proposal_scale`, to time it."""
     batch = data.unmasked_batch(slice(0, PROPOSAL_ROWS))
     config = model.config
     epsilon = batch.x.new_zeros(config.n_members, 1, PROPOSAL_DRAWS, 1, config.n_latent)
@@ -195,19 +151,6 @@ def choose_weight_power(
     pays if draws are few and weights uneven. If the mean of q(z | ·) predicts validation cells as
     well, no draws are made at all. Members that share a table are averaged, and make that last
     choice together.
-
-    Parameters
-    ----------
-    model : GMVAE
-        Its buffers ``weight_power`` and ``use_posterior_mean`` are set.
-    data : TrainingData
-        The first rows are used.
-    noise : Noise
-        Random numbers of the draws.
-    fraction : float, default=1.0
-        Fraction of POWER_ROWS to use.
-    tolerance : float
-        Relative tolerance within which the mean of q(z | ·) is used instead of draws.
     """
     n_rows = min(data.n_rows, _n_rows(POWER_ROWS, fraction))
     error, error_of_mean = _errors_by_weight_power(model, data, n_rows, noise)
@@ -271,17 +214,6 @@ def choose_draw_scale(
         scale = sqrt((Σ e² + c Σ v / n) / (Σ v + c Σ v / n)),
 
     where the pseudo-count c shrinks the scale towards 1. Draws are never narrowed.
-
-    Parameters
-    ----------
-    model : GMVAE
-        Its buffer ``draw_scale`` is set.
-    data : TrainingData
-        The first rows are used.
-    noise : Noise
-        Random numbers of the draws.
-    fraction : float, default=1.0
-        Fraction of DRAW_SCALE_ROWS to use.
     """
     if not bool(model.inputs.is_number.any()):
         return

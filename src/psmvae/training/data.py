@@ -101,32 +101,14 @@ class TrainingData:
         return bool(self.validation_mask[:, :MAX_VALIDATION_ROWS].flatten(1).any(1).all())
 
     def validation_batches(self) -> Iterator[tuple[Batch, Tensor]]:
-        """Iterate over the rows that measure the validation error.
-
-        Yields
-        ------
-        Batch, Tensor
-            Some rows, nothing masked, and their part of `validation_mask`.
-        """
+        """Iterate over the rows that measure the validation error."""
         n_rows = min(self.n_rows, MAX_VALIDATION_ROWS, self.validation_rows or self.n_rows)
         for start in range(0, n_rows, VALIDATION_BATCH_SIZE):
             rows = slice(start, min(start + VALIDATION_BATCH_SIZE, n_rows))
             yield self.unmasked_batch(rows), self.validation_mask[:, rows]
 
     def column_mask_rates(self, input_mask_rate: float) -> Tensor:
-        """Masking rates of the columns that mask cells where cells are missing.
-
-        Parameters
-        ----------
-        input_mask_rate : float
-            Fraction of all observed cells to mask.
-
-        Returns
-        -------
-        Tensor
-            ``(member, 1, column)``: proportional to the missing rate of a column, and at most
-            MAX_COLUMN_RATE. All ``input_mask_rate`` if no cell is missing.
-        """
+        """Masking rates of the columns that mask cells where cells are missing."""
         observed = (self.m + self.validation_mask).mean(1, keepdim=True)
         both = ((1 - observed) * observed).sum(-1, keepdim=True)
         rates = input_mask_rate * observed.sum(-1, keepdim=True) * (1 - observed) / both
@@ -140,25 +122,7 @@ class TrainingData:
         *,
         column_rates: Tensor | None = None,
     ) -> Batch:
-        """Make a training batch with some observed cells masked in the encoder's input.
-
-        Parameters
-        ----------
-        rows : Tensor
-            Row numbers, ``(member, k)``.
-        input_mask_rate : float
-            Each row has a masking rate of its own, uniform between 0 and this.
-        noise : Noise
-            Chooses the masked cells.
-        column_rates : Tensor, optional
-            Masking rates ``(member, 1, column)``. If given, half of the rows (at random) are masked
-            at these rates and the others at ``input_mask_rate``.
-
-        Returns
-        -------
-        Batch
-            The rows; ``visible`` is 0 on the masked cells.
-        """
+        """Make a training batch with some observed cells masked in the encoder's input."""
         index = rows.unsqueeze(-1).expand(-1, -1, self.x.shape[-1])
         x = self.x[0][rows] if self.shared else self.x.gather(1, index)
         m = self.m.gather(1, index)
@@ -174,18 +138,7 @@ class TrainingData:
         return Batch(x, m, visible, self.known.gather(1, index))
 
     def unmasked_batch(self, rows: slice) -> Batch:
-        """Make a batch of consecutive rows in which the encoder sees every training cell.
-
-        Parameters
-        ----------
-        rows : slice
-            The same rows for every member.
-
-        Returns
-        -------
-        Batch
-            The rows; ``visible`` equals ``m``.
-        """
+        """Make a batch of consecutive rows in which the encoder sees every training cell."""
         m = self.m[:, rows]
         return Batch(self.x[:, rows].expand(m.shape), m, m, self.known[:, rows])
 
@@ -205,21 +158,7 @@ class TrainingData:
 
 
 def take_rows(values: Tensor, rows: Tensor) -> Tensor:
-    """Index the rows of each member.
-
-    Parameters
-    ----------
-    values : Tensor
-        ``(row, column)`` or ``(1, row, column)`` if the members share their values, else
-        ``(member, row, column)``.
-    rows : Tensor
-        Row numbers, ``(member, k)``.
-
-    Returns
-    -------
-    Tensor
-        ``values[e, rows[e, i]]``, ``(member, k, column)``.
-    """
+    """Index the rows of each member."""
     if values.ndim == 2 or values.shape[0] == 1:
         return values.reshape(values.shape[-2:])[rows]
     return values.gather(1, rows.unsqueeze(-1).expand(-1, -1, values.shape[-1]))

@@ -41,21 +41,7 @@ class EarlyStopping:
         self.epochs_since_best = torch.zeros_like(self.best_error)
 
     def update(self, error: Tensor, *, keep_pretrained: bool) -> Tensor:
-        """Compare the error after an epoch with the lowest one.
-
-        Parameters
-        ----------
-        error : Tensor
-            Validation errors, ``(member,)``.
-        keep_pretrained : bool
-            Whether the new weights of `pretrained` members are kept. Their error does not depend
-            on these weights, so it cannot decide.
-
-        Returns
-        -------
-        Tensor
-            Members whose new weights are to be kept, ``(member,)``.
-        """
+        """Compare the error after an epoch with the lowest one."""
         lower = error < self.best_error * (1 - MIN_RELATIVE_GAIN)
         improved = torch.where(self.pretrained, keep_pretrained, lower)
         if self.separate:

@@ -14,11 +14,6 @@ def deferred_keyboard_interrupt() -> Iterator[threading.Event]:
 
     Only if Python's default handler is installed and this is the main thread. A program's own
     handler is not replaced.
-
-    Yields
-    ------
-    threading.Event
-        Is set when Ctrl-C is pressed inside the block.
     """
     pressed = threading.Event()
     replaces = (

@@ -35,13 +35,6 @@ class LatentRecipe:
 
         q(r | m), p(r) and p(m | r) start from a latent class analysis of the masks; q(z | x_obs)
         and p(x | z) from a factor analysis of the training cells.
-
-        Parameters
-        ----------
-        data : TrainingData
-            The training table.
-        noise : Noise
-            Random starts of the latent class analysis.
         """
         model, config = self.model, self.model.config
         if model.q_r.classes is not None:
@@ -104,17 +97,7 @@ class LatentRecipe:
         return calibration.COST_IN_PROPOSALS
 
     def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
-        """Choose the proposal, the power of importance weights and the scale of draws.
-
-        Parameters
-        ----------
-        data : TrainingData
-            Every member has validation cells.
-        noise : Noise
-            Random numbers of the draws.
-        fraction : float
-            Fraction of the usual rows to use, below 1 if time is short.
-        """
+        """Choose the proposal, the power of importance weights and the scale of draws."""
         tolerance = (
             calibration.RELATIVE_TOLERANCE
             if self.model.config.max_time is None

@@ -72,29 +72,6 @@ def train(
     The phases are: initial weights from the table, pre-training, warm-up of a mask model, epochs
     with early stopping, calibration on the validation cells. Ctrl-C and the end of ``max_time``
     stop after the current step and keep the best weights so far.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        The model and how it is trained.
-    x, m : Tensor
-        Model values and mask: ``(row, column)``, or ``(member, row, column)`` if each member has a
-        table of its own. Each member then stops by itself, as if it were trained alone.
-    config : Config
-        Settings of the training.
-    noise : Noise
-        The only source of random numbers.
-    callback : callable, optional
-        Called with a `Progress` after every epoch.
-    began : float, optional
-        `time.perf_counter` at the start of the fit, from which ``max_time`` counts.
-    wrap_loss : callable, optional
-        ``(loss, parameters, n_steps) -> loss``, a replacement of the loss in the epochs.
-
-    Returns
-    -------
-    TrainingResult
-        Progress of all epochs.
     """
     budget = TimeBudget(config.max_time, x.device, began)
     data = _prepare(x, m, config, noise)
@@ -212,13 +189,7 @@ class Trainer:
         self.result = TrainingResult()
 
     def run(self, wrap_loss: LossWrapper | None = None) -> None:
-        """Run all phases and give the model its final weights.
-
-        Parameters
-        ----------
-        wrap_loss : callable, optional
-            ``(loss, parameters, n_steps) -> loss``, a replacement of the loss in the epochs.
-        """
+        """Run all phases and give the model its final weights."""
         self._pretrain()
         weights = Weights(self.recipe.model.parameters(), self.config.weight_average)
         self._warm_up(weights)

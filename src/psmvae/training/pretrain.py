@@ -30,18 +30,7 @@ N_REPORTS = 10
 
 
 def learning_rate_at(fraction: float) -> float:
-    """Return the learning rate when a fraction of pre-training is done.
-
-    Parameters
-    ----------
-    fraction : float
-        0 at the start, 1 or more at the end.
-
-    Returns
-    -------
-    float
-        The learning rate of the next step.
-    """
+    """Return the learning rate when a fraction of pre-training is done."""
     decayed = min(1.0, max(0.0, (fraction - DECAY_START) / (1 - DECAY_START)))
     warm_up = min(1.0, fraction / WARM_UP_END)
     return LEARNING_RATE * warm_up * 0.5 * (1 + math.cos(math.pi * decayed))
@@ -79,26 +68,14 @@ class PretrainingStep:
         self.column_rates = data.column_mask_rates(INPUT_MASK_RATE)
 
     def set_learning_rate(self, value: float) -> None:
-        """Set the learning rate of the next steps.
-
-        Parameters
-        ----------
-        value : float
-            The learning rate.
-        """
+        """Set the learning rate of the next steps."""
         if isinstance(self.adam.learning_rate, Tensor):
             self.adam.learning_rate.fill_(value)
         else:
             self.adam.learning_rate = value
 
     def __call__(self, rows: Tensor) -> None:
-        """Perform a step.
-
-        Parameters
-        ----------
-        rows : Tensor
-            Row numbers, ``(member, row)``.
-        """
+        """Perform a step."""
         batch = self.data.batch(rows, INPUT_MASK_RATE, self.noise, column_rates=self.column_rates)
         with allow_tf32(self.device):
             self.pretraining.loss(batch, self.noise).mean(1).sum().backward()
@@ -121,30 +98,6 @@ def pretrain(
 
     The last weights are kept, not those with the lowest validation error: while the learning rate
     is high, differences between the errors of a thousand rows are mostly noise.
-
-    Parameters
-    ----------
-    pretraining : Pretraining
-        Parameters and loss.
-    model : Trainable
-        The model whose validation error is reported.
-    data : TrainingData
-        The training table.
-    noise : Noise
-        Shuffles rows and masks cells.
-    batch_size : int
-        Rows of a step.
-    fraction_done : callable
-        Number of steps done -> fraction of pre-training done. Training ends when it reaches 1.
-    stream : torch.cuda.Stream, optional
-        Runs the steps on a GPU.
-    report : callable, optional
-        Called N_REPORTS times with the validation error of each member.
-
-    Returns
-    -------
-    Tensor
-        Whether each member uses the pre-trained parameters, ``(member,)``.
     """
     size = min(batch_size, data.n_rows)
     one_step = PretrainingStep(pretraining, data, noise)

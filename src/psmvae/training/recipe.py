@@ -83,30 +83,9 @@ class Recipe(Protocol):
         ...
 
     def calibration_sample(self, data: TrainingData) -> float:
-        """Run a small part of the work of `calibrate`, to be timed, without changing the model.
-
-        Parameters
-        ----------
-        data : TrainingData
-            The table that `calibrate` gets.
-
-        Returns
-        -------
-        float
-            Time of `calibrate` as a multiple of the time of this call. 0 if it does nothing.
-        """
+        """Run a small part of the work of `calibrate`, to be timed, without changing the model."""
         ...
 
     def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
-        """Set what is estimated from validation cells, once the weights are final.
-
-        Parameters
-        ----------
-        data : TrainingData
-            Every member has validation cells.
-        noise : Noise
-            Random numbers of the draws.
-        fraction : float
-            Fraction of the usual work to do, below 1 if time is short.
-        """
+        """Set what is estimated from validation cells, once the weights are final."""
         ...

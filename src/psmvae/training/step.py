@@ -48,13 +48,7 @@ class Stepper:
         self.captures = noise.device.type == "cuda"
 
     def __call__(self, rows: Tensor) -> None:
-        """Perform a step.
-
-        Parameters
-        ----------
-        rows : Tensor
-            Row numbers, ``(member, row)``.
-        """
+        """Perform a step."""
         if self.graph is None and self.captures and self.n_eager_steps >= EAGER_STEPS:
             self._capture(rows)
         if self.graph is not None and self.rows is not None:

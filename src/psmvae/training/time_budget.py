@@ -51,39 +51,14 @@ class TimeBudget:
         return self.now() - self.began + self.reserve > self.max_time
 
     def fraction_used(self, since: float, share: float) -> float:
-        """Return how much of its time a phase has used.
-
-        Parameters
-        ----------
-        since : float
-            `now` at the start of the phase.
-        share : float
-            The phase ends when this share of the limit, less the reserved time, has passed since
-            the start of the fit.
-
-        Returns
-        -------
-        float
-            0 at the start of the phase, 1 at its end. 0 without a limit.
-        """
+        """Return how much of its time a phase has used."""
         if self.max_time is None:
             return 0.0
         end = share * (self.max_time - self.reserve)
         return (self.now() - since) / max(end - (since - self.began), 1e-9)
 
     def limited(self, seconds: float | None) -> float | None:
-        """Cap an estimate of the remaining time by the limit.
-
-        Parameters
-        ----------
-        seconds : float or None
-            The estimate; None if there is none.
-
-        Returns
-        -------
-        float or None
-            The estimate, and at most what the limit leaves.
-        """
+        """Cap an estimate of the remaining time by the limit."""
         if seconds is None or self.max_time is None:
             return seconds
         return min(seconds, max(0.0, self.max_time - self.elapsed))

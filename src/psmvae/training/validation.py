@@ -11,20 +11,7 @@ from psmvae.training.recipe import Trainable
 
 @torch.no_grad()
 def validation_error(model: Trainable, data: TrainingData) -> Tensor:
-    """Measure the error of the cheap prediction on the validation cells.
-
-    Parameters
-    ----------
-    model : Trainable
-        Predicts the validation cells from the training cells of their rows.
-    data : TrainingData
-        Every member has validation cells.
-
-    Returns
-    -------
-    Tensor
-        Root mean squared error of each member in standard deviations, ``(member,)``.
-    """
+    """Measure the error of the cheap prediction on the validation cells."""
     total = data.x.new_zeros(data.n_members)
     n_cells = torch.zeros_like(total)
     for batch, validation in data.validation_batches():

@@ -56,18 +56,7 @@ class Weights:
         self.n_steps = torch.zeros((), device=self.flat.device)
 
     def positions(self, parameters: list[nn.Parameter]) -> Tensor:
-        """Find the weights of some parameters.
-
-        Parameters
-        ----------
-        parameters : list of Parameter
-            Some of `parameters`.
-
-        Returns
-        -------
-        Tensor
-            1 for their weights and 0 for the others, ``(weight,)``.
-        """
+        """Find the weights of some parameters."""
         chosen = {id(p) for p in parameters}
         starts = [0, *self.ends[:-1]]
         mask = torch.zeros(self.flat.shape[1], device=self.flat.device)
@@ -78,18 +67,7 @@ class Weights:
 
     @contextmanager
     def only(self, parameters: list[nn.Parameter]) -> Iterator[Tensor]:
-        """Require gradients of some parameters alone, which saves most of the backward pass.
-
-        Parameters
-        ----------
-        parameters : list of Parameter
-            Some of `parameters`.
-
-        Yields
-        ------
-        Tensor
-            Their `positions`.
-        """
+        """Require gradients of some parameters alone, which saves most of the backward pass."""
         chosen = {id(p) for p in parameters}
         for p in self.parameters:
             p.requires_grad_(id(p) in chosen)
@@ -106,13 +84,6 @@ class Weights:
         """Move the gradients of the parameters to ``flat.grad`` and clip them for each member.
 
         A member whose gradient is not finite gets a gradient of 0, and does not affect the others.
-
-        Parameters
-        ----------
-        positions : Tensor, optional
-            Factors of the gradients, ``(weight,)``, from `positions`.
-        max_norm : float
-            Norm to which each member's gradient is clipped.
         """
         parts = [
             torch.zeros_like(p).flatten(1) if p.grad is None else p.grad.flatten(1)
@@ -136,13 +107,7 @@ class Weights:
 
     @torch.no_grad()
     def shrink(self, fraction: Tensor | float) -> None:
-        """Apply decoupled weight decay.
-
-        Parameters
-        ----------
-        fraction : float or Tensor
-            All weights are multiplied by 1 minus this.
-        """
+        """Apply decoupled weight decay."""
         self.flat.mul_(1 - fraction)
 
     @torch.no_grad()
@@ -155,13 +120,7 @@ class Weights:
 
     @torch.no_grad()
     def keep_best(self, improved: Tensor) -> None:
-        """Store the average of the members that improved.
-
-        Parameters
-        ----------
-        improved : Tensor
-            Boolean, ``(member,)``.
-        """
+        """Store the average of the members that improved."""
         self.best.copy_(torch.where(improved.unsqueeze(1), self.average, self.best))
 
     @contextmanager
@@ -183,13 +142,7 @@ class Weights:
 
     @torch.no_grad()
     def restore(self, *, best: bool) -> None:
-        """Give the model its final weights.
-
-        Parameters
-        ----------
-        best : bool
-            Whether these are the best ones or the last average.
-        """
+        """Give the model its final weights."""
         self.flat.copy_(self.best if best else self.average)
 
     def release(self) -> None:
