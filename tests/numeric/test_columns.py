@@ -9,7 +9,7 @@ from torch.nn.functional import logsigmoid
 from psmvae.kinds import Column
 from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.noise import Noise
-from psmvae.table import Codec
+from psmvae.table.codec import Codec
 
 KIND = ["ordinal", "real", "count", "categorical", "positive", "integer", "ordinal", "binary"]
 

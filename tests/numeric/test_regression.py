@@ -11,7 +11,7 @@ from psmvae.inference.importance import log_weights
 from psmvae.models.batch import Batch
 from psmvae.nn.columns import Columns, Layout
 from psmvae.nn.noise import Noise
-from psmvae.nn.quantile_encoding import MAX_BINS, MAX_FEATURES, QuantileEncoding
+from psmvae.nn.regression import MAX_BINS, MAX_FEATURES, QuantileEncoding
 from psmvae.training.calibration import (
     REGRESSION_WEIGHTS,
     choose_regression_weight,
@@ -20,7 +20,7 @@ from psmvae.training.calibration import (
 from psmvae.training.data import TrainingData
 from psmvae.training.latent_recipe import LatentRecipe
 from psmvae.training.pretrain import learning_rate_at, pretrain
-from psmvae.training.validation import validation_error
+from psmvae.training.stopping import validation_error
 
 
 def rows(n=6, n_members=2, seed=0):

@@ -6,9 +6,7 @@ import torch
 from numeric.small_psmvae import initialised, make_model, make_table, train_model
 from psmvae.nn.noise import Noise
 from psmvae.training.data import TrainingData
-from psmvae.training.early_stopping import EarlyStopping
-from psmvae.training.time_budget import TimeBudget
-from psmvae.training.validation import validation_error
+from psmvae.training.stopping import EarlyStopping, TimeBudget, validation_error
 
 
 def test_values_of_validation_cells_do_not_affect_the_weights():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from psmvae.kinds.base import X_LIMIT
-from psmvae.table import Codec, Encoded
+from psmvae.table.codec import Codec, Encoded
 
 NAN = float("nan")
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from psmvae.table import Codec
+from psmvae.table.codec import Codec
 
 NAN = float("nan")
 

@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from psmvae.table import Codec, read_table
+from psmvae.table import read_table
+from psmvae.table.codec import Codec
 from psmvae.table.column_checks import accidental_text, missing_value_codes
 from psmvae.table.frames import open_table
 from psmvae.table.text import MISSING

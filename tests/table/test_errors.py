@@ -6,7 +6,6 @@ import warnings
 import pytest
 
 from psmvae.table import (
-    Codec,
     ColumnMismatchError,
     ContentMismatchError,
     EmptyColumnsWarning,
@@ -20,8 +19,9 @@ from psmvae.table import (
     UnknownLevelsError,
     UnsupportedColumnError,
     UnsupportedColumnsError,
-    check_output,
 )
+from psmvae.table.codec import Codec
+from psmvae.table.paths import check_output
 
 STRAY = StrayValues("a", 20, {"unknown": 2, "?": 1}, {})
 DATE = UnsupportedColumnError("day", "is of type date, which has no kind", "numbers")

@@ -6,7 +6,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pytest
 
-from psmvae.table import Codec
+from psmvae.table.codec import Codec
 
 NAN = float("nan")
 ODD_FLOATS = [-0.0, 5e-324, 1e-310, 0.1, -1e100, None, 3.5]

@@ -9,14 +9,10 @@ pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
 pq = pytest.importorskip("pyarrow.parquet")
 
-from psmvae.table import (  # noqa: E402
-    Codec,
-    TableError,
-    keep_text,
-    read_table,
-    read_text,
-    write_table,
-)
+from psmvae.table import TableError, read_table, write_table  # noqa: E402
+from psmvae.table.codec import Codec  # noqa: E402
+from psmvae.table.io import read_text  # noqa: E402
+from psmvae.table.text import keep_text  # noqa: E402
 from psmvae.table.text_types import mark_missing  # noqa: E402
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from psmvae.table import Codec, Schema
+from psmvae.table import Schema
+from psmvae.table.codec import Codec
 from psmvae.table.frames import open_table
 from psmvae.table.schema import infer_kind, make_column
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from psmvae.table import Codec, open_table
-from psmvae.table.frames import Frame
+from psmvae.table.codec import Codec
+from psmvae.table.frames import Frame, open_table
 
 CELLS = {
     "real": [1.5, None, 3.5, 4.0],

@@ -8,7 +8,8 @@ import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from psmvae.table import TableError, atomic_path, check_output, write_table  # noqa: E402
+from psmvae.table import TableError, write_table  # noqa: E402
+from psmvae.table.paths import atomic_path, check_output  # noqa: E402
 
 
 class TestCheckOutput:

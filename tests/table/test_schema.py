@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from psmvae.kinds import Column
-from psmvae.table import Codec, Schema
+from psmvae.table import Schema
+from psmvae.table.codec import Codec
 from psmvae.table.frames import open_table
 from psmvae.table.schema import MAX_LEVELS, infer_kind
 

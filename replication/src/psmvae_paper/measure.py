@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae import Advanced
 from psmvae_paper import metrics
 from psmvae_paper.methods import find_method
 from psmvae_paper.paper_masks import printed_rmse
@@ -109,7 +110,7 @@ def set_draws(imputer: Any, n: int | None) -> None:
     """
     if n is not None:
         target = float(TARGET_ESS) if n > TARGET_ESS else None
-        options = dataclasses.replace(imputer.advanced, target_ess=target)
+        options = dataclasses.replace(imputer.advanced or Advanced(), target_ess=target)
         imputer.set_params(n_draws=n, advanced=options)
 
 

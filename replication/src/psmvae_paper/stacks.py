@@ -11,6 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from psmvae import Advanced
 from psmvae._version import __version__
 from psmvae_paper.measure import Curve, fit, measured, plain, quietly, unfitted
 from psmvae_paper.methods import find_method
@@ -284,9 +285,8 @@ def _cost(cell: Cell) -> float:
 def _parameters(imputer: Any) -> dict[str, Any]:
     """The imputer's parameters as plain values, objects by their repr."""
     parameters = imputer.get_params(deep=False) if hasattr(imputer, "get_params") else {}
-    options = parameters.pop("advanced", None)
-    if options is not None:
-        parameters |= dataclasses.asdict(options)
+    if "advanced" in parameters:
+        parameters |= dataclasses.asdict(parameters.pop("advanced") or Advanced())
     kinds = parameters.pop("kinds", None)
     shown: dict[str, Any] = {}
     if kinds:

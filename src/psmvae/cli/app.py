@@ -5,8 +5,6 @@ Modules that load torch or pyarrow are imported inside a command, so that ``--he
 
 from __future__ import annotations
 
-import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,20 +14,12 @@ from psmvae._version import __version__
 from psmvae.cli.arguments import Device, Quiet, Seed
 from psmvae.cli.option_groups import expanded
 from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
+from psmvae.cli.run import run_app
 from psmvae.cli.simulate_options import SimulateOptions
-from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
+from psmvae.cli.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# Some releases of typer bundle click and others import it: find the base class of either.
-_PARSER_ERROR: type[Exception] = next(
-    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
-)
-
-# Errors that a table, a model file or the machine can cause. Any other exception is a bug, and its
-# traceback is shown.
-_FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
 
 app = typer.Typer(
     name="psmvae",
@@ -42,28 +32,7 @@ app = typer.Typer(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
-    terminal = Terminal()
-    try:
-        with interruptible(), terminal.plain_warnings():
-            code = app(arguments, prog_name="psmvae", standalone_mode=False)
-    except UsageError as error:
-        terminal.line(f"error: {error}")
-        return 2
-    except _PARSER_ERROR as error:
-        # typer lists the choices of an option on several lines
-        text: str = getattr(error, "format_message", error.__str__)()
-        terminal.line(f"error: {' '.join(text.split())}")
-        return 2
-    except (Interrupted, KeyboardInterrupt) as error:
-        terminal.line("error: interrupted")
-        return getattr(error, "exit_code", 128 + signal.SIGINT)
-    except _FAILURES as error:
-        # messages of scikit-learn and torch can have several lines
-        lines = str(error).split("\n") if str(error) else [type(error).__name__]
-        terminal.line("error: " + " ".join(line.strip() for line in lines if line.strip()))
-        return 1
-    return code if isinstance(code, int) else 0
+    return run_app(app, "psmvae", argv)
 
 
 def _version(wanted: bool) -> None:
@@ -75,8 +44,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def common(
     _version: Annotated[
-        bool,
-        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Impute missing values in tables with deep generative models."""
@@ -129,11 +97,7 @@ def fit(files: Files, model: ModelOptions, run: RunOptions, quiet: Quiet = False
 @app.command()
 @expanded
 def sets(
-    files: Files,
-    source: ModelFiles,
-    model: ModelOptions,
-    run: RunOptions,
-    quiet: Quiet = False,
+    files: Files, source: ModelFiles, model: ModelOptions, run: RunOptions, quiet: Quiet = False
 ) -> None:
     """Write the missingness pattern set of each row and the probability of every set.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -40,227 +41,162 @@ class HandleUnknown(StrEnum):
 
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) is None:
-        message = f"{value!r} is not one of auto, cpu, cuda, cuda:N"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(f"{value!r} is not one of auto, cpu, cuda, cuda:N")
     return value
 
 
 def _seconds(value: float | None) -> float | None:
     if value is not None and not 0 < value < math.inf:
-        message = f"{value} is not a number of seconds above 0"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(f"{value} is not a number of seconds above 0")
     return value
 
 
-_MODEL, _RUN, _FILES = "Model (not with -m)", "Run", "Files"
+_file_option = partial(typer.Option, rich_help_panel="Files")
+_model_option = partial(typer.Option, rich_help_panel="Model (not with -m)", show_default=False)
+_run_option = partial(typer.Option, rich_help_panel="Run")
 
 Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .feather file.")
 ]
-Output = Annotated[
-    Path,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="The file to write.", rich_help_panel=_FILES
-    ),
-]
+Output = Annotated[Path, _file_option("--output", "-o", metavar="FILE", help="The file to write.")]
 ModelFile = Annotated[
     Path | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="FILE",
-        help="Use this fitted model instead of fitting one.",
-        rich_help_panel=_FILES,
+    _file_option(
+        "--model", "-m", metavar="FILE", help="Use this fitted model instead of fitting one."
     ),
 ]
 SaveModel = Annotated[
     Path | None,
-    typer.Option(
+    _file_option(
         "--save-model",
         metavar="FILE",
         help="Also write the fitted model to this .safetensors file.",
-        rich_help_panel=_FILES,
     ),
 ]
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing output file.", rich_help_panel=_FILES)
-]
+Force = Annotated[bool, _file_option("--force", help="Replace an existing output file.")]
 Na = Annotated[
     list[str] | None,
-    typer.Option(
+    _file_option(
         "--na",
         metavar="TEXT",
         help="Another text that marks a missing cell (repeatable). Always missing: an empty cell "
         "and, in a text file, NA, N/A, n/a, #N/A, #NA, <NA>, NaN, nan, -NaN, -nan, null, "
         "NULL and None.",
-        rich_help_panel=_FILES,
     ),
 ]
 MethodOption = Annotated[
     Method | None,
-    typer.Option(
+    _model_option(
         "--method",
         metavar="NAME",
         help=f"The imputer: psmvae (default), {', '.join(list(Method)[1:])}.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 MaskModel = Annotated[
     MaskModelName | None,
-    typer.Option(
+    _model_option(
         "--mask-model",
         metavar="NAME",
         help="The model of the missingness mask m. none: missing at random (default of gmvae). "
         "latent: p(m|z,r) (default of psmvae). self: p(m|x), each column by its own value. "
         "logistic: the same as a plain logistic regression (default of not-miwae). linear, "
         "network: p(m|x), each column by all values. For psmvae, gmvae and not-miwae.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 SelfMasked = Annotated[
     list[str] | None,
-    typer.Option(
+    _model_option(
         "--self-masked",
         metavar="COLUMN",
         help="A column whose missingness depends on its own value (repeatable): the mask model is "
         "self (logistic for not-miwae) for these columns. For psmvae, gmvae and not-miwae.",
-        rich_help_panel=_MODEL,
     ),
 ]
 SignOption = Annotated[
     Sign | None,
-    typer.Option(
+    _model_option(
         "--sign",
         help="Which values of the --self-masked columns are known to be missing more often: high "
         "or low ones.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 Sets = Annotated[
     int | None,
-    typer.Option(
+    _model_option(
         "--sets",
         metavar="N",
         min=1,
         help="Number of pattern sets, for psmvae (chosen from the masks by default), gmvae and "
         "dlgm.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 Members = Annotated[
     int | None,
-    typer.Option(
+    _model_option(
         "--members",
         metavar="N",
         min=1,
         help="Number of ensemble members to average: more is more accurate and slower.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 Bootstrap = Annotated[
     bool | None,
-    typer.Option(
+    _model_option(
         "--bootstrap",
         help="Train each member on a bootstrap sample of the rows. Use it with --multiple and as "
         "many --members as imputations.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 Epochs = Annotated[
     int | None,
-    typer.Option(
-        "--epochs",
-        metavar="N",
-        min=1,
-        help="Maximum number of epochs, for each training phase.",
-        show_default=False,
-        rich_help_panel=_MODEL,
+    _model_option(
+        "--epochs", metavar="N", min=1, help="Maximum number of epochs, for each training phase."
     ),
 ]
 MaxTime = Annotated[
     float | None,
-    typer.Option(
+    _model_option(
         "--max-time",
         metavar="SECONDS",
         callback=_seconds,
         help="Stop training after about this time and keep the best weights so far.",
-        show_default=False,
-        rich_help_panel=_MODEL,
     ),
 ]
 Kinds = Annotated[
     list[str] | None,
-    typer.Option(
+    _model_option(
         "--kind",
         metavar="COLUMN=KIND",
         help="Model a column as real, positive, integer, count, binary, ordinal or categorical "
         "(repeatable).",
-        rich_help_panel=_MODEL,
     ),
 ]
 Draws = Annotated[
     int | None,
-    typer.Option(
-        "--draws",
-        metavar="N",
-        min=1,
-        help="Number of importance draws per row.",
-        show_default=False,
-        rich_help_panel=_RUN,
-    ),
+    _run_option("--draws", metavar="N", min=1, help="Number of importance draws per row."),
 ]
 HandleUnknownOption = Annotated[
     HandleUnknown | None,
-    typer.Option(
+    _run_option(
         "--handle-unknown",
         help="Levels that were not in the fitted table: raise an error (default), or treat the "
         "cells as missing in the model. The output keeps the cells.",
-        show_default=False,
-        rich_help_panel=_RUN,
     ),
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(
+    _run_option(
         "--ignore",
         metavar="COLUMN",
         help="Do not model this column, such as an identifier or a date (repeatable): it is copied "
         "to the output. A model file stores these names: later tables may have the columns or not.",
-        rich_help_panel=_RUN,
     ),
 ]
-Seed = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="N",
-        min=0,
-        help="Random seed.",
-        rich_help_panel=_RUN,
-    ),
-]
+Seed = Annotated[int, _run_option("--seed", metavar="N", min=0, help="Random seed.")]
 Device = Annotated[
     str,
-    typer.Option(
-        "--device",
-        metavar="NAME",
-        callback=_device,
-        help="auto, cpu, cuda or cuda:N.",
-        rich_help_panel=_RUN,
-    ),
+    _run_option("--device", metavar="NAME", callback=_device, help="auto, cpu, cuda or cuda:N."),
 ]
 Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Show no progress and no summary, only warnings.",
-        rich_help_panel=_RUN,
-    ),
+    bool, _run_option("--quiet", "-q", help="Show no progress and no summary, only warnings.")
 ]

@@ -14,24 +14,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from psmvae.cli.fitting import fitted_imputer, save_model
+from psmvae.cli.files import (
+    check_input,
+    check_model_output,
+    check_table_output,
+    ignored_by_model,
+    is_text_file,
+    read_input,
+)
 from psmvae.cli.messages import option, remedies_as_options
-from psmvae.cli.methods import check_has_sets, method_of
-from psmvae.cli.paths import check_input, check_model_output, check_table_output, is_text_file
-from psmvae.cli.reading import read_input
+from psmvae.cli.methods import check_has_sets, check_options, has_parameter, method_of
 from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
 from psmvae.table.column_checks import missing_value_codes
 from psmvae.table.frames import open_table
 from psmvae.table.io import write_table
+from psmvae.table.paths import atomic_path
 from psmvae.table.wording import N_SHOWN, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from psmvae.cli.options import Files, ModelSource
-    from psmvae.cli.reading import InputTable
+    from psmvae.cli.files import InputTable
+    from psmvae.cli.options import Files, ModelSource, RunOptions
     from psmvae.cli.terminal import Terminal
     from psmvae.imputers.base import Imputer
 
@@ -48,10 +54,12 @@ def impute(
     _check_paths(files, source, outputs)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        if long:
-            _check_imputation_column(files, table)
-        for_draws = multiple is not None
-        imputer, table = fitted_imputer(table, source, terminal, for_draws=for_draws)
+        if long and IMPUTATION in table.table.column_names:
+            raise UsageError(
+                f"{files.table} has a column named {IMPUTATION!r}, which --multiple would add; "
+                "rename it, or write one file per imputation with {i} in the output's name"
+            )
+        imputer, table = _fitted_imputer(table, source, terminal, for_draws=multiple is not None)
         with terminal.working("Imputing"):
             if multiple is None:
                 filled = [imputer.transform(table.modelled)]
@@ -60,7 +68,10 @@ def impute(
     with terminal.working("Writing"):
         completed = table.completed(filled, files.output)
         if long:
-            numbered = (_numbered(one, i) for i, one in enumerate(completed, start=1))
+            numbered = (
+                one.add_column(0, IMPUTATION, pa.array(np.full(one.num_rows, i)))
+                for i, one in enumerate(completed, start=1)
+            )
             completed = [pa.concat_tables(numbered)]
         for one, path in zip(completed, outputs, strict=True):
             write_table(one, path, force=files.force, inputs=[files.table])
@@ -70,7 +81,8 @@ def impute(
     times = "" if multiple is None else f" {multiple} times"
     terminal.say(f"{_rows(files, table)}, {n_missing:,} missing cells{_not_modelled(table)}")
     terminal.say(f"filled {n_missing - n_left:,} of them{times}{_validation_error(imputer)}")
-    terminal.say(f"wrote {_first_and_last(outputs)}")
+    last = "" if len(outputs) == 1 else f" to {outputs[-1].name}"
+    terminal.say(f"wrote {outputs[0]}{last}")
 
 
 def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
@@ -79,8 +91,8 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     check_input(files.table)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        imputer, table = fitted_imputer(table, source, terminal)
-    save_model(imputer, files.output)
+        imputer, table = _fitted_imputer(table, source, terminal)
+    _save_model(imputer, files.output)
     terminal.say(f"{_rows(files, table)}{_not_modelled(table)}{_validation_error(imputer)}")
     terminal.say(f"wrote {files.output}")
 
@@ -94,7 +106,7 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     _check_paths(files, source, [files.output])
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        imputer, table = fitted_imputer(table, source, terminal)
+        imputer, table = _fitted_imputer(table, source, terminal)
         method = method_of(imputer)
         check_has_sets(method, where=f"{model}, a model of {method},")
         with terminal.working("Assigning sets"):
@@ -113,18 +125,67 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     terminal.say(f"wrote {files.output}")
 
 
+def _fitted_imputer(
+    table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool = False
+) -> tuple[Any, InputTable]:
+    """Return the imputer of a command, and the table with the columns that it ignores."""
+    path = source.files.model
+    if path is not None:
+        loaded = _load(path, source.run)
+        return loaded, ignored_by_model(loaded, path, table)
+    imputer = _fit(table, source, terminal, for_draws=for_draws)
+    if source.files.save_model is not None:
+        _save_model(imputer, source.files.save_model)
+        terminal.say(f"wrote {source.files.save_model}")
+    return imputer, table
+
+
+def _save_model(imputer: Imputer, path: Path) -> None:
+    """Write a fitted imputer; an interrupted write leaves no file."""
+    with atomic_path(path) as temporary:
+        imputer.save(temporary)
+
+
+def _load(path: Path, run: RunOptions) -> Imputer:
+    from psmvae.imputers import load
+
+    imputer: Imputer = load(path, device=run.device)
+    method = method_of(imputer)
+    check_options(method, run.given(), where=f"{path}, a model of {method}")
+    imputer.set_params(**run.parameters())
+    return imputer
+
+
+def _fit(table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool) -> Imputer:
+    options, modelled = source.options, table.modelled
+    options.check_columns(modelled.column_names)
+    imputer = options.imputer(source.run)
+    method = options.chosen_method
+    # MICE draws from the posterior predictive only if its chains were fitted with posterior draws
+    if for_draws and has_parameter(method, "sample_posterior"):
+        imputer.set_params(sample_posterior=True)
+    if has_parameter(method, "max_epochs"):
+        with terminal.training() as callback:
+            imputer.fit(modelled, callback=callback)
+    else:
+        with terminal.working("Fitting"):
+            imputer.fit(modelled)
+    if table.ignored:
+        # stored in the model file: tables that are imputed later may have these columns too
+        imputer.ignored_columns_ = list(table.ignored)
+    return imputer
+
+
 def _outputs(output: Path, multiple: int | None) -> list[Path]:
     """One path, or one per imputation if the file name contains {i}."""
     braces = re.findall(r"\{[^{}]*\}", output.name)
     others = [place for place in braces if place != "{i}"]
     if multiple is not None and others:
-        message = f"{output}: the number of an imputation is written {{i}}, not {others[0]}"
-        raise UsageError(message)
+        raise UsageError(f"{output}: the number of an imputation is written {{i}}, not {others[0]}")
     if "{i}" not in braces:
         return [output]
     if multiple is None:
-        message = f"{output}: {{i}} is the number of an imputation and needs --multiple"
-        raise UsageError(message)
+        raise UsageError(f"{output}: {{i}} is the number of an imputation and needs --multiple")
     return [output.with_name(output.name.replace("{i}", str(i))) for i in range(1, multiple + 1)]
 
 
@@ -137,19 +198,6 @@ def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> 
         check_model_output(save, force=files.force, inputs=inputs)
     for path in inputs:
         check_input(path)
-
-
-def _check_imputation_column(files: Files, table: InputTable) -> None:
-    if IMPUTATION in table.table.column_names:
-        message = (
-            f"{files.table} has a column named {IMPUTATION!r}, which --multiple would add; "
-            "rename it, or write one file per imputation with {i} in the output's name"
-        )
-        raise UsageError(message)
-
-
-def _numbered(table: Any, i: int) -> Any:
-    return table.add_column(0, IMPUTATION, pa.array(np.full(table.num_rows, i)))
 
 
 def _warn_of_codes(table: Any) -> None:
@@ -184,7 +232,3 @@ def _not_modelled(table: InputTable) -> str:
 def _validation_error(imputer: Imputer) -> str:
     error = getattr(imputer, "best_validation_error_", None)
     return "" if error is None else f", validation error {error:.4f} standard deviations"
-
-
-def _first_and_last(paths: Sequence[Path]) -> str:
-    return str(paths[0]) if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}"

@@ -39,24 +39,16 @@ _ABOUT_SHARED_SETS = (
 def demo(folder: Path, *, seed: int, quick: bool, device: str, terminal: Terminal) -> None:
     """Run the demo, write its files and print its comparison on standard output."""
     check_folder(folder)
-    n = _QUICK_PATIENTS if quick else _PATIENTS
+    n, max_epochs = (_QUICK_PATIENTS, _QUICK_EPOCHS) if quick else (_PATIENTS, None)
     terminal.say(f"Simulating a trial of {n} patients and imputing its missing cells")
     with terminal.training() as callback:
-        study = run_study(
-            n=n,
-            seed=seed,
-            max_epochs=_QUICK_EPOCHS if quick else None,
-            device=device,
-            callback=callback,
-        )
+        study = run_study(n=n, seed=seed, max_epochs=max_epochs, device=device, callback=callback)
     paths = write_files(study, folder)
     console = Console()
     console.print(_comparison(study))
-    about_sets = _ABOUT_SETS.format(study=study)
-    if study.accuracy < _WELL_MATCHED:
-        about_sets += f" {_ABOUT_SHARED_SETS}"
     console.print(Text(_ABOUT_MASK_MODEL))
-    console.print(Text(about_sets))
+    shared = f" {_ABOUT_SHARED_SETS}" if study.accuracy < _WELL_MATCHED else ""
+    console.print(Text(_ABOUT_SETS.format(study=study) + shared))
     terminal.say(f"PSMVAE took {study.seconds:.0f} s")
     terminal.say(f"wrote {', '.join(str(path) for path in paths)}")
 
@@ -75,8 +67,7 @@ def _comparison(study: Study) -> Table:
     table.add_column("RMSE, outcome\nafter bad-outcome\ndropout", justify="right")
     table.add_column("bias of the\nmean outcome", justify="right")
     for score in study.scores:
-        rmse = [
-            "–" if value is None else f"{value:.3f}" for value in (score.rmse, score.rmse_outcome)
-        ]
+        errors = (score.rmse, score.rmse_outcome)
+        rmse = ["–" if error is None else f"{error:.3f}" for error in errors]
         table.add_row(score.method, *rmse, f"{score.bias:+.2f}")
     return table

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from psmvae.cli.paths import check_input
+from psmvae.cli.files import check_input
 
 if TYPE_CHECKING:
     from pathlib import Path

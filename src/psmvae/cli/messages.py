@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from psmvae.table import errors as e
-from psmvae.table.stray_values import StrayValues
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +41,7 @@ def remedies_as_options(*, text_file: bool) -> Iterator[None]:
 
 
 def reworded(report: object, *, text_file: bool) -> str:
-    """Return the text of an error or warning, with a remedy for the command line if there is one."""
+    """Return the text of an error or warning, with a remedy for the command line if it has one."""
     if isinstance(report, e.UnsupportedColumnsError):
         return "\n".join(reworded(one, text_file=text_file) for one in report.errors)
     if not isinstance(report, e.Reported):
@@ -64,12 +63,11 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
         case e.IdentifierWarning(column=column):
             return _leave_out([column])
         case e.KindMismatchError(column=column, fitting_kinds=kinds, alternative=alternative):
-            kind = option("--kind", [f"{column}={kinds[0]}"])
-            return f"{kind}, or {alternative}"
+            return f"{option('--kind', [f'{column}={kinds[0]}'])}, or {alternative}"
         case (
-            e.TooManyLevelsError(stray=StrayValues() as stray)
-            | e.StrayTextError(stray=StrayValues() as stray)
-            | e.ContentMismatchError(stray=StrayValues() as stray)
+            e.TooManyLevelsError(stray=e.StrayValues() as stray)
+            | e.StrayTextError(stray=e.StrayValues() as stray)
+            | e.ContentMismatchError(stray=e.StrayValues() as stray)
             | e.StrayTextWarning(stray=stray)
         ):
             return _read_as_missing(stray) if text_file else None
@@ -77,8 +75,7 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
             ignore = option("--ignore", [column])
             return f"leave it out with {ignore} (an identifier?) or group its levels"
         case e.StrayTextError(column=column):
-            kind = option("--kind", [f"{column}=categorical"])
-            return f"{kind}, or convert it to numbers"
+            return f"{option('--kind', [f'{column}=categorical'])}, or convert it to numbers"
     return None
 
 
@@ -87,7 +84,7 @@ def _leave_out(names: Sequence[str]) -> str:
     return f"{option('--ignore', names)} {verb} {them} out"
 
 
-def _read_as_missing(stray: StrayValues) -> str:
+def _read_as_missing(stray: e.StrayValues) -> str:
     verb = "read" if len(stray.codes) > 1 else "reads"
     them = "them" if len(stray.words) > 1 else "it"
     return f"{option('--na', stray.codes)} {verb} {them} as missing"

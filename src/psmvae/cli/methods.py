@@ -77,42 +77,25 @@ def has_parameter(method: Method, name: str) -> bool:
     return name in inspect.signature(imputer_class(method)).parameters
 
 
-def set_for_draws(imputer: Imputer) -> None:
-    """Prepare an imputer that is not yet fitted for multiple imputation.
-
-    MICE draws from the posterior predictive only if its chains were fitted with posterior draws.
-    """
-    if has_parameter(method_of(imputer), "sample_posterior"):
-        imputer.set_params(sample_posterior=True)
-
-
 def check_options(method: Method, options: Iterable[str], *, where: str) -> None:
     """Refuse options that a method has no parameter for; ``where`` names the method's source."""
     # psmvae, the default, takes every option: no need to load the classes
     if method is Method.PSMVAE:
         return
-    refused = [option for option in options if not _takes(method, option)]
+    refused = [option for option in options if not has_parameter(method, _PARAMETERS[option])]
     if refused:
-        takers = "; ".join(f"{option} is for {_listed(_takers(option))}" for option in refused)
-        message = f"{', '.join(refused)}: not with {where}; {takers}"
-        raise UsageError(message)
+        takers = "; ".join(f"{option} is for {_takers(option)}" for option in refused)
+        raise UsageError(f"{', '.join(refused)}: not with {where}; {takers}")
 
 
 def check_has_sets(method: Method, *, where: str) -> None:
     """Refuse a method whose model has no pattern sets."""
-    if method is not Method.PSMVAE and not _takes(method, "--sets"):
-        message = f"{where} has no pattern sets; the methods with sets are "
-        message += _listed(_takers("--sets"))
-        raise UsageError(message)
+    if method is not Method.PSMVAE and not has_parameter(method, "n_sets"):
+        takers = _takers("--sets")
+        raise UsageError(f"{where} has no pattern sets; the methods with sets are {takers}")
 
 
-def _takes(method: Method, option: str) -> bool:
-    return has_parameter(method, _PARAMETERS[option])
-
-
-def _takers(option: str) -> list[str]:
-    return [method.value for method in Method if _takes(method, option)]
-
-
-def _listed(names: list[str]) -> str:
+def _takers(option: str) -> str:
+    """The methods that have the parameter of an option, as text."""
+    names = [method.value for method in Method if has_parameter(method, _PARAMETERS[option])]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

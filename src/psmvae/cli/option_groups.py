@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -16,48 +17,33 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
     typer makes an option of each parameter in the signature, here of each field. The command is
     called with the dataclasses.
     """
-    hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type[Any]] = {}
     shown: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        kind = hints[name]
-        if dataclasses.is_dataclass(kind) and isinstance(kind, type):
-            groups[name] = kind
-            shown += _fields(kind)
+    for parameter in _typed(command):
+        kind = parameter.annotation
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            groups[parameter.name] = kind
+            shown += _typed(kind)
         else:
-            shown.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
-    signature = inspect.Signature(shown, return_annotation=None)
+            shown.append(parameter)
 
-    def run(**given: Any) -> None:
-        arguments = signature.bind(**given)
-        arguments.apply_defaults()
-        values = dict(arguments.arguments)
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
         made = {
             name: kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
             for name, kind in groups.items()
         }
         command(**made, **values)
 
-    run.__name__, run.__doc__, run.__module__ = (
-        command.__name__,
-        command.__doc__,
-        command.__module__,
-    )
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(shown, return_annotation=None)  # type: ignore[attr-defined]
     return run
 
 
-def _fields(kind: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(kind, include_extras=True)
+def _typed(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The parameters of a function or the fields of a dataclass, by keyword."""
+    hints = get_type_hints(function, include_extras=True)
     return [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=hints[field.name],
-            default=inspect.Parameter.empty
-            if field.default is dataclasses.MISSING
-            else field.default,
-        )
-        for field in dataclasses.fields(kind)
+        parameter.replace(annotation=hints[parameter.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in inspect.signature(function).parameters.values()
     ]

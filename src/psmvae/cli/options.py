@@ -6,30 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from psmvae.cli.arguments import (
-    Bootstrap,
-    Device,
-    Draws,
-    Epochs,
-    Force,
-    HandleUnknownOption,
-    Ignore,
-    Kinds,
-    MaskModel,
-    MaskModelName,
-    MaxTime,
-    Members,
-    MethodOption,
-    ModelFile,
-    Na,
-    Output,
-    SaveModel,
-    Seed,
-    SelfMasked,
-    Sets,
-    SignOption,
-    Table,
-)
+from psmvae.cli import arguments as a
 from psmvae.cli.methods import Method, check_options, has_parameter, imputer_class
 from psmvae.cli.terminal import UsageError
 
@@ -39,40 +16,40 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 # The mask models of single columns, which --self-masked restricts to the named ones.
-_SELF_MASKS = (MaskModelName.SELF, MaskModelName.LOGISTIC)
+_SELF_MASKS = (a.MaskModelName.SELF, a.MaskModelName.LOGISTIC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Files:
     """The input table and the output file."""
 
-    table: Table
-    output: Output
-    na: Na = None
-    force: Force = False
+    table: a.Table
+    output: a.Output
+    na: a.Na = None
+    force: a.Force = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFiles:
     """A model file to use instead of fitting, or a file for the model that is fitted."""
 
-    model: ModelFile = None
-    save_model: SaveModel = None
+    model: a.ModelFile = None
+    save_model: a.SaveModel = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """Options of a run, which may differ between runs of the same model."""
 
-    draws: Draws = None
-    handle_unknown: HandleUnknownOption = None
-    ignore: Ignore = None
-    seed: Seed = 0
-    device: Device = "auto"
+    draws: a.Draws = None
+    handle_unknown: a.HandleUnknownOption = None
+    ignore: a.Ignore = None
+    seed: a.Seed = 0
+    device: a.Device = "auto"
 
     def given(self) -> list[str]:
         """Names of the options that were given, of those that not every method has."""
-        return _given({"--draws": self.draws, "--handle-unknown": self.handle_unknown})
+        return _given(self, "ignore", "seed", "device")
 
     def parameters(self) -> dict[str, Any]:
         """The imputer's parameters that were given."""
@@ -86,16 +63,16 @@ class RunOptions:
 class ModelOptions:
     """Options of the model, which are fixed once it is fitted."""
 
-    method: MethodOption = None
-    mask_model: MaskModel = None
-    self_masked: SelfMasked = None
-    sign: SignOption = None
-    sets: Sets = None
-    members: Members = None
-    bootstrap: Bootstrap = None
-    epochs: Epochs = None
-    max_time: MaxTime = None
-    kind: Kinds = None
+    method: a.MethodOption = None
+    mask_model: a.MaskModel = None
+    self_masked: a.SelfMasked = None
+    sign: a.SignOption = None
+    sets: a.Sets = None
+    members: a.Members = None
+    bootstrap: a.Bootstrap = None
+    epochs: a.Epochs = None
+    max_time: a.MaxTime = None
+    kind: a.Kinds = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
@@ -103,8 +80,7 @@ class ModelOptions:
             message = f"--self-masked needs --mask-model self or logistic, not {self.mask_model}"
             raise UsageError(message)
         if self.sign is not None and not self.self_masked:
-            message = "--sign needs --self-masked, the columns it applies to"
-            raise UsageError(message)
+            raise UsageError("--sign needs --self-masked, the columns it applies to")
         self.kinds()
 
     @property
@@ -118,19 +94,7 @@ class ModelOptions:
 
     def given(self) -> list[str]:
         """Names of the options that were given, without --method."""
-        return _given(
-            {
-                "--mask-model": self.mask_model,
-                "--self-masked": self.self_masked,
-                "--sign": self.sign,
-                "--sets": self.sets,
-                "--members": self.members,
-                "--bootstrap": self.bootstrap,
-                "--epochs": self.epochs,
-                "--max-time": self.max_time,
-                "--kind": self.kind,
-            }
-        )
+        return _given(self, "method")
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Refuse an option that names a column the table does not have."""
@@ -142,8 +106,7 @@ class ModelOptions:
         for option, columns in self._columns().items():
             clash = [name for name in columns if name in ignored]
             if clash:
-                message = f"{option}: {', '.join(map(repr, clash))} is excluded by --ignore"
-                raise UsageError(message)
+                raise UsageError(f"{option}: {', '.join(map(repr, clash))} is excluded by --ignore")
 
     def imputer(self, run: RunOptions) -> Imputer:
         """Return the imputer of these options, not yet fitted."""
@@ -172,7 +135,7 @@ class ModelOptions:
         from psmvae.nn.settings import mask_model
 
         not_miwae = self.chosen_method is Method.NOT_MIWAE
-        default = MaskModelName.LOGISTIC if not_miwae else MaskModelName.SELF
+        default = a.MaskModelName.LOGISTIC if not_miwae else a.MaskModelName.SELF
         settings: Any = mask_model((self.mask_model or default).value)
         sign = None if self.sign is None else self.sign.value
         return dataclasses.replace(settings, columns=self.self_masked, sign=sign)
@@ -182,14 +145,8 @@ class ModelOptions:
 class ModelSource:
     """Where the fitted imputer of a command comes from: a model file, or the input table.
 
-    Parameters
-    ----------
-    options : ModelOptions
-        What to fit, without a model file.
-    run : RunOptions
-        Options of the run, in both cases.
-    files : ModelFiles
-        The model file, or where to write the model that is fitted.
+    ``options`` is what to fit without a model file, ``run`` holds in both cases, and ``files`` has
+    the model file, or where to write the model that is fitted.
     """
 
     options: ModelOptions
@@ -204,12 +161,9 @@ class ModelSource:
             method = options.chosen_method
             check_options(method, options.given() + self.run.given(), where=f"--method {method}")
             return
-        fixed = [] if options.method is None else ["--method"]
-        fixed += options.given()
-        fixed += [] if self.files.save_model is None else ["--save-model"]
+        fixed = _given(options) + _given(self.files, "model")
         if fixed:
-            message = f"{', '.join(fixed)}: not with --model, which is already fitted"
-            raise UsageError(message)
+            raise UsageError(f"{', '.join(fixed)}: not with --model, which is already fitted")
 
 
 def check_known(option: str, columns: Iterable[str], names: Iterable[str]) -> None:
@@ -217,15 +171,16 @@ def check_known(option: str, columns: Iterable[str], names: Iterable[str]) -> No
     known = list(names)
     unknown = [name for name in columns if name not in known]
     if unknown:
-        message = (
+        raise UsageError(
             f"{option}: no column {', '.join(map(repr, unknown))} in the table; "
             f"its columns are {', '.join(map(repr, known))}"
         )
-        raise UsageError(message)
 
 
-def _given(options: dict[str, Any]) -> list[str]:
-    return [name for name, value in options.items() if value not in (None, [])]
+def _given(options: RunOptions | ModelOptions | ModelFiles, *left_out: str) -> list[str]:
+    """Names of the options that were given, in the order of the fields."""
+    fields = {name: value for name, value in vars(options).items() if name not in left_out}
+    return [f"--{name.replace('_', '-')}" for name in _not_none(**fields) if fields[name] != []]
 
 
 def _not_none(**values: Any) -> dict[str, Any]:
@@ -238,9 +193,7 @@ def _column_kind(text: str) -> tuple[str, str]:
     # From the right: the name of a column may contain an equals sign, that of a kind does not.
     column, equals, kind = text.rpartition("=")
     if not equals or not column:
-        message = f"--kind {text!r} is not of the form COLUMN=KIND"
-        raise UsageError(message)
+        raise UsageError(f"--kind {text!r} is not of the form COLUMN=KIND")
     if kind not in KINDS:
-        message = f"--kind {text!r}: the kinds are {', '.join(sorted(KINDS))}, not {kind!r}"
-        raise UsageError(message)
+        raise UsageError(f"--kind {text!r}: the kinds are {', '.join(sorted(KINDS))}, not {kind!r}")
     return column, kind

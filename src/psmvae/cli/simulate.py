@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from psmvae.cli.paths import check_input, check_table_output, is_text_file
-from psmvae.cli.reading import read_input
+from psmvae.cli.files import check_input, check_table_output, is_text_file, read_input
 from psmvae.cli.simulate_options import SET
 from psmvae.cli.terminal import UsageError
 from psmvae.simulate import MECHANISMS
@@ -56,15 +55,18 @@ def simulate(files: Files, options: SimulateOptions, terminal: Terminal) -> None
     if options.mask is not None:
         mask = _mask_table(table.column_names, observed, simulated)
         write_table(mask, options.mask, force=files.force, inputs=[files.table])
-    _say_summary(files, options, terminal, observed, removed, table.column_names)
+    columns = [name for name, lost in zip(table.column_names, removed.T, strict=True) if lost.any()]
+    where = f" in {', '.join(columns)}" if columns else ""
+    terminal.say(f"{files.table}: {len(observed):,} rows, {observed.sum():,} cells observed")
+    terminal.say(f"made {removed.sum():,} of them missing{where}")
+    terminal.say(f"wrote {files.output}{'' if options.mask is None else f' and {options.mask}'}")
 
 
 def _check_paths(files: Files, mask: Path | None) -> None:
     for path in (files.output,) if mask is None else (files.output, mask):
         check_table_output(path, force=files.force, inputs=[files.table])
     if mask is not None and mask.resolve() == files.output.resolve():
-        message = f"{mask}: --mask and --output are the same file; choose another name"
-        raise UsageError(message)
+        raise UsageError(f"{mask}: --mask and --output are the same file; choose another name")
     check_input(files.table)
 
 
@@ -111,18 +113,3 @@ def _mask_table(names: Sequence[str], observed: NDArray[np.bool_], simulated: Si
         for name, m, before in zip(names, simulated.m.T, observed.T, strict=True)
     }
     return pa.table({**masks, SET: simulated.sets})
-
-
-def _say_summary(
-    files: Files,
-    options: SimulateOptions,
-    terminal: Terminal,
-    observed: NDArray[np.bool_],
-    removed: NDArray[np.bool_],
-    names: Sequence[str],
-) -> None:
-    columns = [name for name, n in zip(names, removed.sum(axis=0), strict=True) if n]
-    where = f" in {', '.join(columns)}" if columns else ""
-    terminal.say(f"{files.table}: {len(observed):,} rows, {observed.sum():,} cells observed")
-    terminal.say(f"made {removed.sum():,} of them missing{where}")
-    terminal.say(f"wrote {files.output}{'' if options.mask is None else f' and {options.mask}'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 # The column of the mask file that holds the true pattern set of each row.
 SET = "set"
-
-_MECHANISM = "Mechanism"
 
 
 class Mechanism(StrEnum):
@@ -48,13 +47,11 @@ class Tail(StrEnum):
 
 def _probability(value: float | None) -> float | None:
     if value is not None and not 0 <= value <= 1:
-        message = f"{value} is not between 0 and 1"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(f"{value} is not between 0 and 1")
     return value
 
 
-def _option(*names: str, text: str, **more: Any) -> Any:
-    return typer.Option(*names, help=text, show_default=False, rich_help_panel=_MECHANISM, **more)
+_option = partial(typer.Option, show_default=False, rich_help_panel="Mechanism")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +61,8 @@ class SimulateOptions:
     mechanism: Annotated[
         Mechanism,
         _option(
-            "--mechanism",
             metavar="NAME",
-            text="The missingness mechanism. Independent of all values: mcar, blocks (groups of "
+            help="The missingness mechanism. Independent of all values: mcar, blocks (groups of "
             "columns together). Dependent on fully observed columns: mar, label. Dependent on the "
             "missing values: mnar (one column above its median), mnar-two, mnar-all (two, all "
             "columns above their medians), mnar-self (logistic), quantile (a tail). mnar-mcar: "
@@ -76,10 +72,9 @@ class SimulateOptions:
     rate: Annotated[
         float,
         _option(
-            "--rate",
             metavar="SHARE",
             callback=_probability,
-            text="Share of each column's cells to make missing. For mnar, mnar-two and mnar-all: "
+            help="Share of each column's cells to make missing. For mnar, mnar-two and mnar-all: "
             "share of the cells above the median. For mnar-mcar: share in the mcar columns; the "
             "mnar column loses half of its cells above the median.",
         ),
@@ -87,56 +82,48 @@ class SimulateOptions:
     columns: Annotated[
         list[str] | None,
         _option(
-            "--columns",
             metavar="COLUMN",
-            text="A column that may get missing cells (repeatable); all columns by default.",
+            help="A column that may get missing cells (repeatable); all columns by default.",
         ),
     ] = None
     given: Annotated[
         list[str] | None,
         _option(
-            "--given",
             metavar="COLUMN",
-            text="For mar: a column that missingness depends on (repeatable); drawn at random by "
+            help="For mar: a column that missingness depends on (repeatable); drawn at random by "
             "default.",
         ),
     ] = None
     label: Annotated[
         str | None,
         _option(
-            "--label",
             metavar="COLUMN",
-            text="For label: the column that defines the groups; each has its own missing rates.",
+            help="For label: the column that defines the groups; each has its own missing rates.",
         ),
     ] = None
     slope: Annotated[
         float | None,
         _option(
-            "--slope",
             metavar="NUMBER",
-            text="For mar and mnar-self: change in the logit of the missingness probability per "
+            help="For mar and mnar-self: change in the logit of the missingness probability per "
             "standard deviation (default 2); negative if low values are missing.",
         ),
     ] = None
     tail: Annotated[
-        Tail | None,
-        _option("--tail", text="For quantile: the tail that is missing (default high)."),
+        Tail | None, _option(help="For quantile: the tail that is missing (default high).")
     ] = None
     probability: Annotated[
         float | None,
         _option(
-            "--probability",
             metavar="SHARE",
             callback=_probability,
-            text="For quantile: probability that a cell in the tail is missing (default 1). The "
+            help="For quantile: probability that a cell in the tail is missing (default 1). The "
             "smaller it is, the longer the tail.",
         ),
     ] = None
     blocks: Annotated[
         int | None,
-        _option(
-            "--blocks", metavar="N", min=1, text="For blocks: number of column groups (default 3)."
-        ),
+        _option(metavar="N", min=1, help="For blocks: number of column groups (default 3)."),
     ] = None
     mask: Annotated[
         Path | None,
@@ -158,11 +145,9 @@ class SimulateOptions:
         known = inspect.signature(MECHANISMS[self.mechanism]).parameters
         refused = [option for option, (name, _) in self._given().items() if name not in known]
         if refused:
-            message = f"{', '.join(refused)}: not with --mechanism {self.mechanism}"
-            raise UsageError(message)
+            raise UsageError(f"{', '.join(refused)}: not with --mechanism {self.mechanism}")
         if "label" in known and self.label is None:
-            message = f"--mechanism {self.mechanism} needs --label"
-            raise UsageError(message)
+            raise UsageError(f"--mechanism {self.mechanism} needs --label")
 
     def parameters(self) -> dict[str, Any]:
         """The mechanism's parameters that were given."""

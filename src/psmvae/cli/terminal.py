@@ -1,13 +1,11 @@
-"""Progress, messages and interrupts of a command.
+"""Progress and messages of a command.
 
 All output goes to standard error, so that it never mixes with data on standard output.
 """
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,6 @@ from rich.text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import FrameType
 
     from psmvae.training import Progress as Epoch
 
@@ -27,31 +24,8 @@ class UsageError(Exception):
     """A usage error: exit code 2."""
 
 
-class Interrupted(BaseException):
-    """Ctrl-C or a termination signal.
-
-    Not a KeyboardInterrupt, because `fit` then stops training and returns, and not an Exception,
-    which libraries may catch.
-
-    Parameters
-    ----------
-    number : int
-        The signal's number; the exit code is 128 + number, as in shells.
-    """
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.exit_code = 128 + number
-
-
 class Terminal:
-    """Messages and progress on standard error.
-
-    Parameters
-    ----------
-    quiet : bool, default=False
-        Show no progress and no summary. Warnings and errors are still shown.
-    """
+    """Messages and progress on standard error; if quiet, only warnings and errors."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._console = Console(stderr=True)
@@ -116,39 +90,6 @@ class Terminal:
         with warnings.catch_warnings():
             warnings.showwarning = show
             yield
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn Ctrl-C and a termination signal into `Interrupted`.
-
-    A signal that was ignored when the process started, as in a shell's background jobs, stays
-    ignored. After the first signal, the previous handlers are restored.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    previous = {
-        number: signal.getsignal(number)
-        for number in (signal.SIGINT, signal.SIGTERM)
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
-
-    def restore() -> None:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        restore()
-        raise Interrupted(number)
-
-    for number in previous:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        restore()
 
 
 def _clock(seconds: float) -> str:

@@ -21,15 +21,12 @@ _TRUTH, _PSMVAE, _OTHER = "#8c8c8c", "#1f6fb2", "#d97b29"
 def draw(study: Study, path: Path) -> None:
     """Draw the three panels to a PNG file."""
     # without pyplot, which has global state and may start a window system
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(1, 3, width_ratios=[1.1, 1.0, 0.9])
-    _distribution(panels[0], study)
-    _imputed_against_true(panels[1], study)
-    _sets(panels[2], study)
+    for axes, plot in zip(panels, (_distribution, _imputed_against_true, _sets), strict=True):
+        plot(axes, study)
     figure.savefig(path, format="png", dpi=130)
 
 
@@ -38,9 +35,8 @@ def _distribution(axes: Axes, study: Study) -> None:
     truth = study.trial.complete[OUTCOME]
     bins = np.linspace(truth.min(), truth.max(), 31).tolist()
     axes.hist(truth, bins, density=True, color=_TRUTH, alpha=0.35, label="true values")
-    observed = truth[study.trial.observed(OUTCOME)]
     for values, color, label in (
-        (observed, _OTHER, "observed cases"),
+        (truth[study.trial.observed(OUTCOME)], _OTHER, "observed cases"),
         (study.draws.ravel(), _PSMVAE, f"PSMVAE, {len(study.draws)} imputations"),
     ):
         axes.hist(values, bins, density=True, histtype="step", lw=1.8, color=color, label=label)
@@ -60,8 +56,7 @@ def _imputed_against_true(axes: Axes, study: Study) -> None:
     truth = study.trial.complete[OUTCOME][bad]
     for method, color in (("MICE", _OTHER), ("PSMVAE", _PSMVAE)):
         imputed = study.filled[method][OUTCOME][bad]
-        bias = imputed.mean() - truth.mean()
-        label = f"{method} (mean error {bias:+.1f})"
+        label = f"{method} (mean error {imputed.mean() - truth.mean():+.1f})"
         axes.scatter(truth, imputed, s=9, alpha=0.55, lw=0, color=color, label=label)
     ends = [truth.min(), truth.max()]
     axes.plot(ends, ends, color="black", lw=1)
@@ -86,9 +81,8 @@ def _sets(axes: Axes, study: Study) -> None:
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for reason, column in np.ndindex(n_reasons, n_sets):
         color = "white" if share[reason, column] > 0.6 else "black"
-        axes.text(
-            column, reason, str(counts[reason, column]), ha="center", va="center", color=color
-        )
+        count = str(counts[reason, column])
+        axes.text(column, reason, count, ha="center", va="center", color=color)
     axes.set_xticks(range(n_sets), [f"set {r}" for r in order])
     axes.set_yticks(range(n_reasons), DROPOUT_REASONS)
     axes.set(

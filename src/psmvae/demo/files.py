@@ -21,8 +21,7 @@ FIGURE = "demo.png"
 def check_folder(folder: Path) -> None:
     """Create the folder and check that matplotlib is installed, before any time is spent."""
     if folder.exists() and not folder.is_dir():
-        message = f"{folder} exists and is not a folder"
-        raise ValueError(message)
+        raise ValueError(f"{folder} exists and is not a folder")
     try:
         import matplotlib as mpl  # noqa: F401
     except ImportError as error:
@@ -32,19 +31,11 @@ def check_folder(folder: Path) -> None:
 
 
 def sets_table(sets: NDArray[np.int64], proba: NDArray[np.float64]) -> Any:
-    """Return the table that ``psmvae sets`` writes.
-
-    Axes: sets ``(row,)``; proba ``(row, set)``.
-    """
+    """Make the table of ``psmvae sets`` from sets ``(row,)`` and probabilities ``(row, set)``."""
     import pyarrow as pa
 
-    return pa.table(
-        {
-            "row": np.arange(1, len(sets) + 1),
-            "set": sets,
-            **{f"probability_{r}": np.round(p, 6) for r, p in enumerate(proba.T)},
-        }
-    )
+    probabilities = {f"probability_{r}": np.round(p, 6) for r, p in enumerate(proba.T)}
+    return pa.table({"row": np.arange(1, len(sets) + 1), "set": sets, **probabilities})
 
 
 def write_files(study: Study, folder: Path) -> list[Path]:
@@ -52,7 +43,9 @@ def write_files(study: Study, folder: Path) -> list[Path]:
     import pyarrow as pa
 
     from psmvae.demo.figure import draw
-    from psmvae.table.io import atomic_path, keep_text, read_text, write_table
+    from psmvae.table.io import read_text, write_table
+    from psmvae.table.paths import atomic_path
+    from psmvae.table.text import keep_text
     from psmvae.table.text_types import mark_missing
 
     trial = study.trial

@@ -19,25 +19,16 @@ if TYPE_CHECKING:
 
     from psmvae.training import Progress
 
-# the filled values of each column
-Filled = dict[str, "NDArray[np.float64]"]
+Filled = dict[str, "NDArray[np.float64]"]  # the filled values of each column
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The errors of one method.
+    """The errors of one method; None for a method that does not impute.
 
-    Parameters
-    ----------
-    method : str
-        The method's name.
-    rmse : float or None
-        Root mean squared error over the missing cells of the numeric columns, in standard
-        deviations of each column. None for a method that does not impute.
-    rmse_outcome : float or None
-        The same over the outcomes that are missing by bad-outcome dropout.
-    bias : float
-        Mean of the outcome after imputation minus its true mean, in points of the score.
+    ``rmse`` is over the missing cells of the numeric columns, in standard deviations of each
+    column, and ``rmse_outcome`` over the outcomes that are missing by bad-outcome dropout. ``bias``
+    is the mean of the outcome after imputation minus its true mean, in points of the score.
     """
 
     method: str
@@ -50,32 +41,10 @@ class Scores:
 class Study:
     """The result of the demo.
 
-    Parameters
-    ----------
-    trial : Trial
-        The simulated trial.
-    filled : mapping of str to dict
-        The filled numeric columns of each method.
-    draws : ndarray of shape (imputation, row)
-        The outcome in each of PSMVAE's multiple imputations.
-    sets : ndarray of int of shape (row,)
-        The pattern set of each patient.
-    proba : ndarray of shape (row, set)
-        The probability of every set.
-    scores : tuple of Scores
-        The errors of each method.
-    rand_index : float
-        Adjusted Rand index of the sets and the true dropout reasons.
-    accuracy : float
-        Share of patients whose set matches their dropout reason, under the best matching.
-    set_of_reason : tuple of int
-        The set that is matched with each dropout reason.
-    seconds : float
-        Time that PSMVAE took to fit and impute.
-    table : pyarrow.Table
-        The observed data.
-    completed : pyarrow.Table
-        The data as imputed by PSMVAE.
+    ``draws`` ``(imputation, row)`` is the outcome in each of PSMVAE's multiple imputations, and
+    ``sets`` ``(row,)`` and ``proba`` ``(row, set)`` are the pattern sets. ``accuracy`` is the share
+    of patients whose set matches their dropout reason, under the best matching, which is
+    ``set_of_reason``. ``seconds`` is the time that PSMVAE took to fit and impute.
     """
 
     trial: Trial
@@ -129,16 +98,14 @@ def run_study(
     draws = [_column(one, OUTCOME) for one in imputer.sample(table, n=20, random_state=seed)]
     sets = imputer.predict_set(table)
     accuracy, set_of_reason = _best_matching(sets, trial.dropout, imputer.n_sets_)
+    scores = [_score(name, trial, values) for name, values in filled.items()]
     return Study(
         trial=trial,
         filled=filled,
         draws=np.stack(draws),
         sets=sets,
         proba=imputer.predict_set_proba(table),
-        scores=(
-            _complete_cases(trial),
-            *(_score(name, trial, values) for name, values in filled.items()),
-        ),
+        scores=(_complete_cases(trial), *scores),
         rand_index=float(adjusted_rand_score(trial.dropout, sets)),
         accuracy=accuracy,
         set_of_reason=set_of_reason,
@@ -152,12 +119,8 @@ def trial_table(trial: Trial) -> Any:
     """Return the observed data of a trial."""
     import pyarrow as pa
 
-    return pa.table(
-        {
-            name: pa.array(values, mask=~trial.observed(name))
-            for name, values in trial.complete.items()
-        }
-    )
+    arrays = [pa.array(trial.complete[name], mask=~trial.observed(name)) for name in trial.names]
+    return pa.table(arrays, names=list(trial.names))
 
 
 def _column(table: Any, name: str) -> NDArray[np.float64]:
@@ -173,11 +136,8 @@ def _incomplete(trial: Trial, name: str) -> NDArray[np.float64]:
 
 
 def _impute_mean(trial: Trial) -> Filled:
-    filled = {}
-    for name in _numeric(trial):
-        values = _incomplete(trial, name)
-        filled[name] = np.where(np.isnan(values), np.nanmean(values), values)
-    return filled
+    columns = {name: _incomplete(trial, name) for name in _numeric(trial)}
+    return {name: np.where(np.isnan(x), np.nanmean(x), x) for name, x in columns.items()}
 
 
 def _impute_mice(trial: Trial) -> Filled:
@@ -192,8 +152,8 @@ def _impute_mice(trial: Trial) -> Filled:
         encoded += [(values == level).astype(float) for level in np.unique(values)[1:]]
     x = np.column_stack(encoded)
     center, scale = np.nanmean(x, axis=0), np.nanstd(x, axis=0)
-    x = IterativeImputer(max_iter=50, random_state=0).fit_transform((x - center) / scale)
-    x = x * scale + center
+    imputer = IterativeImputer(max_iter=50, random_state=0)
+    x = imputer.fit_transform((x - center) / scale) * scale + center
     return {name: x[:, j] for j, name in enumerate(numeric)}
 
 
@@ -205,12 +165,9 @@ def _score(method: str, trial: Trial, filled: Filled) -> Scores:
         squared.append(error[~trial.observed(name)])
         if name == OUTCOME:
             squared_bad = error[trial.dropout == DROPOUT_REASONS.index("bad outcome")]
-    return Scores(
-        method=method,
-        rmse=float(np.sqrt(np.concatenate(squared).mean())),
-        rmse_outcome=float(np.sqrt(squared_bad.mean())),
-        bias=float(filled[OUTCOME].mean() - trial.complete[OUTCOME].mean()),
-    )
+    rmse, rmse_outcome = (float(np.sqrt(e.mean())) for e in (np.concatenate(squared), squared_bad))
+    bias = float(filled[OUTCOME].mean() - trial.complete[OUTCOME].mean())
+    return Scores(method, rmse, rmse_outcome, bias)
 
 
 def _complete_cases(trial: Trial) -> Scores:
@@ -222,15 +179,9 @@ def _complete_cases(trial: Trial) -> Scores:
 def _best_matching(
     sets: NDArray[np.int64], reasons: NDArray[np.int64], n_sets: int
 ) -> tuple[float, tuple[int, ...]]:
-    """Match each dropout reason with a set such that most rows match.
-
-    Returns the share of rows that match, and the set of each reason.
-    """
+    """Match each dropout reason with a set; return the share of rows that match, and the sets."""
     counts = np.zeros((n_sets, len(DROPOUT_REASONS)), dtype=np.int64)
     np.add.at(counts, (sets, reasons), 1)
     matchings = itertools.permutations(range(n_sets), len(DROPOUT_REASONS))
-    best = max(
-        matchings, key=lambda chosen: sum(counts[r, reason] for reason, r in enumerate(chosen))
-    )
-    n_matches = sum(int(counts[r, reason]) for reason, r in enumerate(best))
-    return n_matches / len(sets), best
+    best = max(matchings, key=lambda chosen: counts[chosen, range(len(chosen))].sum())
+    return int(counts[best, range(len(best))].sum()) / len(sets), best

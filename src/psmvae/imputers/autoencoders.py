@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools
@@ -56,26 +56,7 @@ class VAEImputer(LatentImputer):
 
     beta: float = 0.5
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the hyperparameters of the paper.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        VAEImputer
-            An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> VAEImputer.paper(max_epochs=10).n_latent
-        20
-        """
-        return cls(**(PAPER_ELBO | overrides))
+    _paper = PAPER_ELBO
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -120,26 +101,7 @@ class GMVAEImputer(SetsMixin, LatentImputer):
     mask_model: str | MaskModel = field(default="none", kw_only=False)
     beta: float = 0.5
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the hyperparameters of the paper.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        GMVAEImputer
-            An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> GMVAEImputer.paper(mask_model="latent").n_sets
-        10
-        """
-        return cls(**(PAPER_ELBO | {"n_sets": 10} | overrides))
+    _paper = PAPER_ELBO | {"n_sets": 10}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -183,26 +145,7 @@ class DLGMImputer(SetsMixin, LatentImputer):
 
     beta: float = 0.5
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the hyperparameters of the paper.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        DLGMImputer
-            An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> DLGMImputer.paper().n_sets
-        10
-        """
-        return cls(**(PAPER_ELBO | {"n_sets": 10} | overrides))
+    _paper = PAPER_ELBO | {"n_sets": 10}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -6,7 +6,7 @@ import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     # False for imputers that learn from numbers in the table's units
     standardises_input = True
+    # parameters of the paper that differ from the defaults
+    _paper: ClassVar[Mapping[str, Any]] = {}
 
     schema_: Schema
     seed_: int
@@ -80,6 +82,28 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     @abstractmethod
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         """Restore from `_state()`; parameters and schema are set."""
+
+    @classmethod
+    def paper(cls, **overrides: Any) -> Self:
+        """Return an imputer with the hyperparameters of the paper.
+
+        Parameters
+        ----------
+        **overrides
+            Parameters of the constructor that replace the paper's.
+
+        Returns
+        -------
+        imputer
+            An imputer that is not fitted yet.
+
+        Examples
+        --------
+        >>> from psmvae import MIWAEImputer
+        >>> MIWAEImputer.paper(max_epochs=10).n_latent
+        20
+        """
+        return cls(**{**cls._paper, **overrides})
 
     def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
         """Fit the imputer to a table with missing cells.

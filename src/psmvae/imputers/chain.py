@@ -65,18 +65,6 @@ class Chain:
         Number of rounds of the fit.
     converged : bool or None
         Whether the fit stopped by its tolerance. None if it sampled, since draws do not converge.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0], [4.0, np.nan], [np.nan, 2.0]])
-    >>> chain = Chain.fit(x, estimator="ridge", seed=0)
-    >>> chain.transform(x).round(2).tolist()
-    [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0], [4.0, 8.0], [1.0, 2.0]]
-    >>> drawn = chain.draw(x, np.random.default_rng(0))
-    >>> again = Chain.from_arrays(chain.arrays(), chain.facts())
-    >>> bool((again.draw(x, np.random.default_rng(0)) == drawn).all())
-    True
     """
 
     estimator: Literal["ridge", "trees"]

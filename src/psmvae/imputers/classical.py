@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,22 +112,6 @@ class MeanImputer(MatrixImputer):
            [2.5, 3. ],
            [2. , 4. ]])
     """
-
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with default parameters: the mean has no hyperparameters.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        MeanImputer
-            An imputer that is not fitted yet.
-        """
-        return cls(**overrides)
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         del callback, began
@@ -290,22 +274,6 @@ class MICEImputer(ChainImputer):
     sample_posterior: bool = False
     n_chains: int = 5
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the settings of the paper, which are scikit-learn's defaults.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        MICEImputer
-            An imputer that is not fitted yet.
-        """
-        return cls(**overrides)
-
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.yes_or_no("sample_posterior", self.sample_posterior)
@@ -367,22 +335,6 @@ class MissForestImputer(ChainImputer):
 
     n_estimators: int = 10
     n_jobs: int | None = -1
-
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the settings of the paper: 10 trees, else scikit-learn's defaults.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        MissForestImputer
-            An imputer that is not fitted yet.
-        """
-        return cls(**overrides)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -38,15 +38,6 @@ class Trees:
         Root node of each tree.
     value : ndarray of shape (value,)
         Distinct predictions of the leaves, in ascending order.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.ensemble import ExtraTreesRegressor
-    >>> x = np.arange(20.0).reshape(10, 2)
-    >>> forest = ExtraTreesRegressor(5, random_state=0).fit(x, x[:, 0] ** 2)
-    >>> bool((Trees.of(forest).predict(x) == forest.predict(x)).all())
-    True
     """
 
     feature: Ints

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools
@@ -69,26 +70,8 @@ class GAINImputer(DeepImputer):
     alpha: float = 100.0
     network: Any = "auto"
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the hyperparameters of the paper.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        GAINImputer
-            An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> GAINImputer.paper().network
-        'columns'
-        """
-        settings: dict[str, Any] = {
+    _paper = types.MappingProxyType(
+        {
             "network": "columns",
             "input_mask_rate": 0.0,
             "learning_rate": 1e-3,
@@ -96,7 +79,7 @@ class GAINImputer(DeepImputer):
             "batch_size": 200,
             "validation_fraction": 0.0,
         }
-        return cls(**(settings | overrides))
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -37,7 +37,6 @@ PAPER: dict[str, Any] = {
     "batch_size": 200,
     "validation_fraction": 0.0,
 }
-DEFAULT_OPTIONS = Advanced()
 # With fewer draws than this a user expects a rough estimate and gets no warning.
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
 
@@ -58,9 +57,9 @@ class LatentImputer(DeepImputer):
         Likelihood of numeric columns: a Normal with this standard deviation on standardised data,
         a Normal with a learned standard deviation for each column, or a Student-t whose scale and
         degrees of freedom the decoder gives.
-    advanced : Advanced, default=Advanced()
+    advanced : Advanced, optional
         Options that few users need: target effective sample size, memory limit, weight of the
-        observed likelihood, decoder head of imputations.
+        observed likelihood, decoder head of imputations. None is ``Advanced()``.
 
     Attributes
     ----------
@@ -71,7 +70,7 @@ class LatentImputer(DeepImputer):
     n_latent: int | Literal["auto"] = "auto"
     n_draws: int = 100
     scale: float | Literal["learned", "student"] = "learned"
-    advanced: Advanced = DEFAULT_OPTIONS
+    advanced: Advanced | None = None
 
     @property
     def fast_preset_(self) -> bool:
@@ -152,8 +151,8 @@ class LatentImputer(DeepImputer):
         if not isinstance(self.n_latent, str) or self.n_latent != "auto":
             checks.whole_number("n_latent", self.n_latent, low=1)
         checks.number("scale", self.scale, 0.0, open_low=True, words=("learned", "student"))
-        if not isinstance(self.advanced, Advanced):
-            raise TypeError(f"advanced must be an Advanced object, got {self.advanced!r}.")
+        if not isinstance(self.advanced, Advanced | None):
+            raise TypeError(f"advanced must be an Advanced object or None, got {self.advanced!r}.")
 
     def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> Any:
         from psmvae.models.gmvae import GMVAE
@@ -168,7 +167,7 @@ class LatentImputer(DeepImputer):
     def _posterior(self, seed: int) -> Posterior:
         from psmvae.inference.posterior import Posterior
 
-        options = self.advanced
+        options = self.advanced or Advanced()
         memory = None if options.max_memory == "auto" else int(options.max_memory) * 2**20
         target = None if options.target_ess is None else float(options.target_ess)
         return Posterior(self.model_, int(self.n_draws), seed, memory, target)

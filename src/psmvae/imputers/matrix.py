@@ -34,19 +34,6 @@ class Matrix:
         Standardisation; 0 and 1 for none.
     lowest : ndarray of shape (column,)
         Smallest observed value of each column in the table's units (a code for levels).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psmvae.kinds import Column
-    >>> colour = Column("colour", "categorical", "String", 3, levels=("blue", "green", "red"))
-    >>> x, m = np.array([[2.0], [0.0]]), np.array([[True], [False]])
-    >>> matrix = Matrix.fit([colour], x, m, standardise=False)
-    >>> matrix.encode(x, m)
-    array([[ 0.,  0.,  1.],
-           [nan, nan, nan]])
-    >>> matrix.decode(np.array([[0.1, 0.7, 0.2]]))
-    array([[1.]])
     """
 
     columns: tuple[Column, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools
@@ -60,26 +60,7 @@ class MIWAEImputer(ImportanceWeightedImputer):
     False
     """
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the hyperparameters of the paper.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        MIWAEImputer
-            An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> MIWAEImputer.paper().network.depth
-        2
-        """
-        return cls(**(PAPER_IWAE | {"scale": "student"} | overrides))
+    _paper = PAPER_IWAE | {"scale": "student"}
 
     def _resolve(self, m: Bools) -> LatentConfig:
         return latent_config(self, *m.shape, **self._iwae())
@@ -118,26 +99,7 @@ class NotMIWAEImputer(ImportanceWeightedImputer):
 
     mask_model: str | MaskModel = field(default="logistic", kw_only=False)
 
-    @classmethod
-    def paper(cls, **overrides: Any) -> Self:
-        """Return an imputer with the hyperparameters of the paper.
-
-        Parameters
-        ----------
-        **overrides
-            Parameters of the constructor that replace the paper's.
-
-        Returns
-        -------
-        NotMIWAEImputer
-            An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> NotMIWAEImputer.paper().mask_model
-        'logistic'
-        """
-        return cls(**(PAPER_IWAE | {"n_latent": "auto"} | overrides))
+    _paper = PAPER_IWAE | {"n_latent": "auto"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

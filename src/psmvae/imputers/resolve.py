@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psmvae.imputers import checks
+from psmvae.imputers.options import Advanced
 from psmvae.models.config import GAINConfig, LatentConfig, n_pretrain_batches
 from psmvae.nn.settings import LatentMask, MaskModel, Network, NoMask, mask_model
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.deep import DeepImputer
     from psmvae.imputers.gain import GAINImputer
     from psmvae.imputers.latent import LatentImputer
-    from psmvae.kinds import Scale
+    from psmvae.kinds.base import Scale
 
 # Training steps at most, whatever the number of rows.
 MAX_STEPS = 20_000
@@ -158,14 +159,15 @@ def latent_config(
         n_batches = n_pretrain_batches(n_rows, PRETRAIN_BATCH_SIZE)
         n_epochs = min(PRETRAIN_EPOCHS, shared["max_epochs"])
         pretrain_steps = min(PRETRAIN_STEPS, n_epochs * n_batches)
+    options = imputer.advanced or Advanced()
     on_cpu = checks.torch_device(imputer.device).type == "cpu"
     resolved: dict[str, Any] = {
         **shared,
         "n_latent": max(2, min(20, n_columns)) if latent == "auto" else int(latent),
         "scale": scale,
         "beta": float(getattr(imputer, "beta", 1.0)),
-        "weight_observed": bool(imputer.advanced.weight_observed),
-        "impute_from": imputer.advanced.impute_from,
+        "weight_observed": bool(options.weight_observed),
+        "impute_from": options.impute_from,
         "regression": preset.regression if regression == "auto" else regression,
         "factor_analysis_rows": preset.factor_analysis_rows,
         "factor_analysis_steps": preset.factor_analysis_steps,

@@ -33,18 +33,6 @@ class Ridge(NamedTuple):
         Number of rows with y observed.
     effective : float
         Effective number of coefficients under the prior.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import BayesianRidge
-    >>> x = np.arange(12.0).reshape(6, 2) % 5
-    >>> fitted = BayesianRidge().fit(x, x @ [1.0, 2.0])
-    >>> ridge = Ridge.of(fitted, np.array([0, 1]), 2, n_rows=6)
-    >>> bool(np.allclose(ridge.predict(x), fitted.predict(x)))
-    True
-    >>> ridge.draw(x, np.random.default_rng(0)).shape
-    (6,)
     """
 
     coef: Floats

@@ -20,12 +20,9 @@ BLOCK, FIRST_BLOCKS = 250, (20, 80)
 
 
 class DrawBlock(NamedTuple):
-    """Numbers for one block of draws.
+    """Numbers for one block of draws, ``(member, row or 1, draw, set or 1, latent or column)``."""
 
-    ``epsilon`` ``(member, row or 1, draw, set or 1, latent)`` for z, and ``uniform`` ``(member, row
-    or 1, draw, set or 1, column)`` for missing values, if the mask model is joint.
-    """
-
+    # for z, and for missing values if the mask model is joint
     epsilon: Tensor
     uniform: Tensor | None
 
@@ -44,12 +41,11 @@ def shared_blocks(
     model: GMVAE, sizes: Sequence[int], seed: int, proposal_scale: Tensor
 ) -> list[DrawBlock]:
     """Blocks that all rows and sets share, with ε scaled by ``proposal_scale (member,)``."""
-    device, n_columns = proposal_scale.device, model.inputs.n_columns
-    noise, noise_x = Noise(seed, device), Noise(seed + 1, device)
+    noise, noise_x = (Noise(number, proposal_scale.device) for number in (seed, seed + 1))
     scale = proposal_scale[:, None, None, None, None]
     blocks = []
     for size in sizes:
-        shape = (model.config.n_members, 1, size, 1, n_columns)
+        shape = (model.config.n_members, 1, size, 1, model.inputs.n_columns)
         uniform = noise_x.uniform(*shape) if model.joint else None
         blocks.append(DrawBlock(antithetic_noise(model, size, noise) * scale, uniform))
     return blocks
@@ -68,14 +64,11 @@ def estimate(
     blocks: Sequence[DrawBlock],
     proposal_scale: Tensor,
     weight_power: Tensor,
-    *,
     target_ess: float | None,
+    *,
     with_values: bool,
 ) -> RunningEstimate:
-    """Importance sampling for a batch of rows.
-
-    Axes: proposal_scale, weight_power ``(member,)``.
-    """
+    """Importance sampling for a batch of rows; rows with the target ESS get no more blocks."""
     n_members, n_rows, _ = batch.x.shape
     n_values = model.inputs.n_statistics if with_values else 0
     running = RunningEstimate(n_members, n_rows, n_values, like=batch.x)

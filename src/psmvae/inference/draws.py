@@ -13,13 +13,11 @@ from psmvae.nn.noise import Noise
 
 
 def draw_missing(model: GMVAE, batch: Batch, n: int, n_draws: int, noise: Noise) -> Tensor:
-    """Draw every cell from p(x_j | m_j = 0, x_obs, m), jointly within a row.
+    """Draw every cell from p(x_j | m_j = 0, x_obs, m), ``(member, row, n, column)``.
 
     (z, r) is resampled from importance draws, then x_j is drawn from its distribution given
     m_j = 0, z and r. Draws of numeric columns are widened about their posterior mean by the model's
     ``draw_scale``.
-
-    Axes: returns ``(member, row, n, column)``.
     """
     densities, log_w = _importance_draws(model, batch, n_draws, noise)
     draw, set_, z, uniform = _resampled(densities, log_w, n, batch, noise)
@@ -35,10 +33,9 @@ def draw_missing(model: GMVAE, batch: Batch, n: int, n_draws: int, noise: Noise)
 
 
 def draw_observed(model: GMVAE, batch: Batch, n: int, n_draws: int, noise: Noise) -> Tensor:
-    """Draw every cell from p(x_j | m_j = 1, x_obs, m), without the factor ``draw_scale``.
+    """Draw every cell from p(x_j | m_j = 1, x_obs, m), ``(member, row, n, column)``.
 
-    Parameters and result are those of `draw_missing`. Validation cells are observed cells, so
-    ``draw_scale`` is estimated from these draws.
+    Validation cells are observed cells, so ``draw_scale`` is estimated from these draws.
     """
     densities, log_w = _importance_draws(model, batch, n_draws, noise)
     _, set_, z, uniform = _resampled(densities, log_w, n, batch, noise)
@@ -52,8 +49,8 @@ def _importance_draws(
     """Importance draws of (z, r), independent for each row and set, and their log weights."""
     n_members, n_rows, n_columns = batch.x.shape
     shape = (n_members, n_rows, n_draws, model.config.n_sets)
-    epsilon = noise.normal(*shape, model.config.n_latent)
-    epsilon = epsilon * model.proposal_scale[:, None, None, None, None]
+    scale = model.proposal_scale[:, None, None, None, None]
+    epsilon = noise.normal(*shape, model.config.n_latent) * scale
     uniform = noise.uniform(*shape, n_columns) if model.joint else None
     densities = model.log_densities(batch, epsilon, uniform=uniform)
     return densities, log_weights(densities, model.proposal_scale)
@@ -62,10 +59,9 @@ def _importance_draws(
 def _resampled(
     densities: LogDensities, log_w: Tensor, n: int, batch: Batch, noise: Noise
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Resample (z, r) in proportion to the weights.
+    """Resample n pairs (draw, set) in proportion to the weights.
 
-    Returns the indices of draws and sets ``(member, row, n)``, z ``(member, row, n, set, latent)``
-    repeated for all sets, and uniform numbers ``(member, row, n, 1, column)`` for a draw of x.
+    Also returns z ``(member, row, n, set, latent)``, repeated for all sets, and uniform numbers.
     """
     n_members, n_rows, n_columns = batch.x.shape
     draw, set_ = resample(log_w, noise.uniform(n_members, n_rows, n))

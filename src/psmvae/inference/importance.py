@@ -19,17 +19,9 @@ from psmvae.models.batch import LogDensities
 
 
 def log_weights(densities: LogDensities, proposal_scale: Tensor | None = None) -> Tensor:
-    """Log importance weights.
-
-    Axes: proposal_scale ``(member,)``; returns ``(member, row, draw, set)``.
-    """
-    joint = (
-        densities.log_p_x_obs
-        + densities.log_p_m
-        + densities.log_p_z
-        + densities.log_p_r.unsqueeze(2)
-    )
-    log_w = joint - densities.log_q_z
+    """Log importance weights, ``(member, row, draw, set)``, of draws from N(μ, c² Σ)."""
+    log_w = densities.log_p_x_obs + densities.log_p_m + densities.log_p_z
+    log_w = log_w + densities.log_p_r.unsqueeze(2) - densities.log_q_z
     if proposal_scale is None:
         return log_w
     c = proposal_scale[:, None, None, None]
@@ -39,11 +31,7 @@ def log_weights(densities: LogDensities, proposal_scale: Tensor | None = None) -
 
 
 def tempered(log_w: Tensor, log_q_r: Tensor, weight_power: Tensor) -> Tensor:
-    """Log of q(r | ·)^(1 − a) · w^a, from q(z, r | ·) at a = 0 to the posterior at a = 1.
-
-    Axes: log_w ``(member, row, draw, set)``; log_q_r ``(member, row, set)``; weight_power
-    ``(member,)``; returns ``(member, row, draw, set)``.
-    """
+    """Log of q(r | ·)^(1 − a) · w^a, from q(z, r | ·) at a = 0 to the posterior at a = 1."""
     a = weight_power[:, None, None, None]
     return torch.where(a < 1, a * log_w + (1 - a) * log_q_r.unsqueeze(2), log_w)
 
@@ -59,17 +47,12 @@ def bound(log_w: Tensor) -> Tensor:
 
 
 def resample(log_w: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw pairs (l, r) with probabilities proportional to their weights.
-
-    Axes: log_w ``(member, row, draw, set)``; uniform ``(member, row, n)``; returns ``(member, row,
-    n)``.
-    """
+    """Draw pairs (l, r), each ``(member, row, n)``, with probabilities ∝ their weights."""
     cumulative = normalised(log_w).flatten(2).cumsum(-1)
     # the last cumulative weight may be rounded to less than 1
     flat = torch.searchsorted(cumulative, uniform.contiguous(), right=True)
     flat = flat.clamp(max=cumulative.shape[-1] - 1)
-    n_sets = log_w.shape[-1]
-    return flat // n_sets, flat % n_sets
+    return flat // log_w.shape[-1], flat % log_w.shape[-1]
 
 
 class RunningEstimate:
@@ -77,13 +60,6 @@ class RunningEstimate:
 
     Keeps Σ w, Σ_l (Σ_r w)² and Σ w · value of each row, relative to its largest weight so that
     nothing overflows. The result does not depend on the sizes of the blocks, except for rounding.
-
-    Parameters
-    ----------
-    n_members, n_rows, n_values : int
-        Sizes of the sums.
-    like : Tensor
-        Tensor with the data type and device of the sums.
     """
 
     def __init__(self, n_members: int, n_rows: int, n_values: int, like: Tensor) -> None:
@@ -94,11 +70,7 @@ class RunningEstimate:
         self.n_draws = like.new_zeros(n_rows)
 
     def add(self, rows: Tensor | slice, log_w: Tensor, values: Tensor | None) -> None:
-        """Add a block of draws.
-
-        Axes: rows ``(row,)``; log_w ``(member, row, draw, set)``; values ``(member, row, draw, set,
-        value)``.
-        """
+        """Add a block of draws of ``rows``, with values ``(member, row, draw, set, value)``."""
         before = self.largest[:, rows]
         largest = torch.maximum(before, log_w.amax((2, 3)))
         # if all weights are 0, −inf − (−inf) would be NaN
@@ -111,10 +83,8 @@ class RunningEstimate:
         self.total[:, rows] = self.total[:, rows] * rescale + per_draw.sum(-1)
         self.squares[:, rows] = self.squares[:, rows] * rescale**2 + per_draw.square().sum(-1)
         if values is not None:
-            flat = torch.bmm(
-                w.flatten(0, 1).flatten(1).unsqueeze(1), values.flatten(0, 1).flatten(1, 2)
-            )
-            added = flat.reshape(*w.shape[:2], -1)
+            w_flat, value_flat = w.flatten(0, 1).flatten(1), values.flatten(0, 1).flatten(1, 2)
+            added = torch.bmm(w_flat.unsqueeze(1), value_flat).reshape(*w.shape[:2], -1)
             self.values[:, rows] = self.values[:, rows] * rescale.unsqueeze(-1) + added
         self.n_draws[rows] += log_w.shape[2]
 

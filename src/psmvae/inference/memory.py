@@ -1,12 +1,7 @@
-"""Chunks of rows that fit into a memory budget."""
+"""The number of rows that fit into a memory budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from torch import Tensor
-
-from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 
 # Bytes of a chunk of rows. On a CPU it should fit into the caches, on a GPU it should keep all
@@ -20,14 +15,6 @@ def rows_per_chunk(model: GMVAE, n_draws: int, memory: int | None = None) -> int
     if memory is None:
         memory = MEMORY_BUDGET[model.observed_rate.device.type]
     return max(1, memory // (BYTES_PER_FLOAT * _floats_per_row(model, n_draws)))
-
-
-def chunks(model: GMVAE, x: Tensor, m: Tensor, n_rows: int) -> Iterator[Batch]:
-    """Yield batches of ``n_rows`` rows from a table ``x, m`` ``(row, column)``."""
-    n_members = model.config.n_members
-    for start in range(0, x.shape[0], n_rows):
-        rows = slice(start, start + n_rows)
-        yield Batch.of(x[rows].expand(n_members, -1, -1), m[rows].expand(n_members, -1, -1))
 
 
 def _floats_per_row(model: GMVAE, n_draws: int) -> int:

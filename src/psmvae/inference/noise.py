@@ -14,11 +14,9 @@ MIN_UNIFORM = 1e-7
 
 
 def antithetic_noise(model: GMVAE, n_draws: int, noise: Noise, n_sets: int = 1) -> Tensor:
-    """Standard normal numbers in pairs ±ε, which all rows share.
+    """Standard normal numbers ``(member, 1, draw, set, latent)``, which all rows share.
 
-    The mean over draws of a linear function of z is then exact.
-
-    Axes: returns ``(member, 1, draw, set, latent)``.
+    They come in pairs ±ε: the mean over draws of a linear function of z is then exact.
     """
     config = model.config
     half = noise.normal(config.n_members, 1, -(-n_draws // 2), n_sets, config.n_latent)
@@ -26,10 +24,9 @@ def antithetic_noise(model: GMVAE, n_draws: int, noise: Noise, n_sets: int = 1) 
 
 
 def row_normal(model: GMVAE, batch: Batch, seed: int) -> Tensor:
-    """One draw of ε for each row, ``(member, row, 1, set, latent)``.
+    """One draw of ε for each row, ``(member, row, 1, set, latent)``, from the row's own cells.
 
-    It is a function of the seed and the row's own cells, so it does not depend on the other rows. A
-    single draw that all rows share would give them a common error.
+    A single draw that all rows share would give them a common error.
     """
     epsilon: Tensor = torch.special.ndtri(_row_uniform(model, batch, seed, model.config.n_latent))
     return epsilon.to(batch.x.dtype)

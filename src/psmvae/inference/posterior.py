@@ -13,9 +13,8 @@ from psmvae.inference.adaptive_draws import AdaptiveSampler
 from psmvae.inference.blocks import BLOCK, block_sizes, estimate, row_block, shared_blocks
 from psmvae.inference.draws import draw_missing
 from psmvae.inference.importance import RunningEstimate
-from psmvae.inference.memory import chunks, rows_per_chunk
+from psmvae.inference.memory import rows_per_chunk
 from psmvae.inference.noise import antithetic_noise, row_normal
-from psmvae.inference.proposal_mean import expected_under_q
 from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 from psmvae.nn.noise import Noise
@@ -23,6 +22,8 @@ from psmvae.nn.noise import Noise
 # The adaptive sampler keeps for each row less than the memory of so many draws. Its chunks are
 # larger by this ratio, so that the few active pairs of many rows are evaluated together.
 ROW_MEMORY_IN_DRAWS = 16
+# Sets with a smaller q(r | ·) are not decoded for estimates without importance weights.
+MIN_PROBABILITY = 1e-4
 
 
 @dataclass(frozen=True)
@@ -32,28 +33,17 @@ class Posterior:
     Tables ``x, m`` are ``(row, column)``, in the model's column order. All methods work on chunks
     of rows that fit into the memory budget. The result of a row does not depend on other rows,
     except for `sample`.
-
-    Parameters
-    ----------
-    model : GMVAE
-        The trained model.
-    n_draws : int
-        Importance draws of z for each row, set and member. All rows share them, unless there is
-        only one: it is then drawn for each row and set, sets are weighted by q(r | ·), and equal
-        rows have equal draws.
-    seed : int
-        Seed of the draws.
-    memory : int, optional
-        Memory budget in bytes. Default: that of the device.
-    target_ess : float, optional
-        Effective sample size at which a row gets no further block of draws. Default: every row gets
-        all draws.
     """
 
     model: GMVAE
+    # importance draws of z for each row, set and member; all rows share them, unless there is only
+    # one: it is then drawn for each row and set, sets are weighted by q(r | ·), and equal rows have
+    # equal draws
     n_draws: int
     seed: int
+    # memory budget in bytes, None for that of the device
     memory: int | None = None
+    # effective sample size at which a row gets no further block of draws
     target_ess: float | None = None
 
     def expected(self, x: Tensor, m: Tensor) -> Tensor:
@@ -61,10 +51,7 @@ class Posterior:
         return self.impute(x, m)[0]
 
     def impute(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
-        """Estimate the expected statistics of the missing cells.
-
-        Axes: x, m ``(row, column)``; returns ``(row, statistic)``.
-        """
+        """Expected statistics of missing cells ``(row, statistic)``, and ESS ``(row,)``."""
         model, config = self.model, self.model.config
         if not bool(self._weight_power.any()) and not model.p_m.depends_on_x:
             return self._impute_under_q(x, m)
@@ -78,28 +65,18 @@ class Posterior:
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
 
     def diagnostics(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
-        """Estimate log-likelihoods and effective sample sizes, with untempered weights.
-
-        Axes: x, m ``(row, column)``; returns ``(row,)``.
-        """
-        bounds, sizes = [], []
-        power = torch.ones_like(self.model.weight_power)
-        for running in self._estimates(x, m, power, with_values=False):
-            per_member = running.bound
-            bounds.append(torch.logsumexp(per_member, 0) - math.log(len(per_member)))
-            sizes.append(running.effective_sample_size.mean(0))
-        return torch.cat(bounds), torch.cat(sizes)
+        """Log-likelihoods and effective sample sizes ``(row,)``, with untempered weights."""
+        power, n_members = torch.ones_like(self.model.weight_power), self.model.config.n_members
+        found = list(self._estimates(x, m, power, with_values=False))
+        bounds = [torch.logsumexp(running.bound, 0) - math.log(n_members) for running in found]
+        return torch.cat(bounds), torch.cat([one.effective_sample_size.mean(0) for one in found])
 
     def set_probabilities(self, x: Tensor, m: Tensor) -> Tensor:
         """q(r | x_obs, m) of each member, ``(member, row, set)``."""
-        batches = self._chunks(x, m, 1)
-        return torch.cat([self.model.log_q_r(batch).exp() for batch in batches], 1)
+        return torch.cat([self.model.log_q_r(batch).exp() for batch in self._chunks(x, m, 1)], 1)
 
     def sample(self, x: Tensor, m: Tensor, n: int) -> Tensor:
-        """Draw the missing cells of each row jointly; see `draw_missing`.
-
-        Axes: x, m ``(row, column)``; returns ``(row, n, column)``.
-        """
+        """Draw the missing cells of each row jointly, ``(row, n, column)``."""
         noise = Noise(self.seed, x.device)
         per_member = -(-n // self.model.config.n_members)
         parts = []
@@ -120,13 +97,7 @@ class Posterior:
             if self.n_draws == 1:
                 blocks = [row_block(model, batch, self.seed, scale)]
             yield estimate(
-                model,
-                batch,
-                blocks,
-                scale,
-                weight_power,
-                target_ess=self.target_ess,
-                with_values=with_values,
+                model, batch, blocks, scale, weight_power, self.target_ess, with_values=with_values
             )
 
     def _impute_adaptively(self, x: Tensor, m: Tensor, target_ess: float) -> tuple[Tensor, Tensor]:
@@ -145,11 +116,7 @@ class Posterior:
         return torch.cat([one for one, _ in found]), torch.cat([two for _, two in found])
 
     def _impute_under_q(self, x: Tensor, m: Tensor) -> tuple[Tensor, Tensor]:
-        """`impute` with weights raised to the power 0: draws of q(z, r | ·) with equal weights.
-
-        Densities are not evaluated. If the mean of q(z | r, ·) replaces the draws, the effective
-        sample size is ``n_draws``.
-        """
+        """`impute` with draws of q(z, r | ·) of equal weights; the ESS is their number."""
         model, n_draws = self.model, self.n_draws
         if bool(model.use_posterior_mean.all()):
             if model.regression is not None and not model.imputes_from_x_mis:
@@ -163,8 +130,12 @@ class Posterior:
                 for batch in self._chunks(x, m, 1)
             ]
         else:
-            blocks = self._blocks_up_to_target(x.device)
-            n_draws = sum(block.shape[2] for block in blocks)
+            noise, blocks, n_draws = Noise(self.seed, x.device), [], 0
+            for size in block_sizes(self.n_draws, self.target_ess):
+                blocks.append(antithetic_noise(model, size, noise))
+                n_draws += size
+                if self.target_ess is not None and n_draws >= self.target_ess:
+                    break
             found = self._means_under_q(x, m, blocks)
         return torch.cat(found), x.new_full((x.shape[0],), float(n_draws))
 
@@ -175,16 +146,6 @@ class Posterior:
             sums = [expected_under_q(self.model, batch, eps) * eps.shape[2] for eps in blocks]
             found.append(torch.stack(sums).sum(0).mean(0) / n_draws)
         return found
-
-    def _blocks_up_to_target(self, device: torch.device) -> list[Tensor]:
-        """Blocks of ε whose number of draws, the effective sample size, reaches the target."""
-        noise, blocks = Noise(self.seed, device), []
-        for size in block_sizes(self.n_draws, self.target_ess):
-            blocks.append(antithetic_noise(self.model, size, noise))
-            n_draws = sum(block.shape[2] for block in blocks)
-            if self.target_ess is not None and n_draws >= self.target_ess:
-                break
-        return blocks
 
     @property
     def _weight_power(self) -> Tensor:
@@ -200,4 +161,31 @@ class Posterior:
     def _chunks(self, x: Tensor, m: Tensor, n_draws: int, times: int = 1) -> Iterator[Batch]:
         """Batches of ``times`` as many rows as fit into the memory budget with these draws."""
         n_rows = times * rows_per_chunk(self.model, n_draws, self.memory)
-        return chunks(self.model, x, m, n_rows)
+        for parts in zip(x.split(n_rows), m.split(n_rows), strict=True):
+            yield Batch.of(*(part.expand(self.model.config.n_members, -1, -1) for part in parts))
+
+
+def expected_under_q(model: GMVAE, batch: Batch, epsilon: Tensor) -> Tensor:
+    """Σ_r q(r | ·) E[statistics(x_mis) | r] under q(z | r, ·), ``(member, row, statistic)``.
+
+    A single member decodes only sets with a non-negligible q(r | ·). Several members decode all
+    sets, because each would select different ones.
+    """
+    encoding = model.encode(batch)
+    q_r = encoding.log_q_r.exp()
+    if model.config.n_members > 1:
+        p_x = model.heads(encoding.q_z.at(epsilon), shift=encoding.shift)[1]
+        return (q_r.unsqueeze(-1) * p_x.expected().mean(2)).sum(2)
+    q_r = torch.where(q_r >= MIN_PROBABILITY, q_r, 0.0)
+    q_r = q_r / q_r.sum(-1, keepdim=True)
+    _, row, set_ = torch.nonzero(q_r, as_tuple=True)
+    pairs = encoding.of(row, set_)
+    if epsilon.shape[1] > 1 or epsilon.shape[3] > 1:
+        epsilon = epsilon.expand(-1, *q_r.shape[1:2], -1, q_r.shape[2], -1)
+        epsilon = epsilon[:, row, :, set_].transpose(0, 1).unsqueeze(3)
+    p_x = model.heads(pairs.q_z.at(epsilon), set_, pairs.shift)[1]
+    expected = p_x.expected().mean(2).squeeze(2)
+    # index_add would sum in an order that is not deterministic on a GPU
+    dense = expected.new_zeros(*q_r.shape, expected.shape[-1])
+    dense[:, row, set_] = expected
+    return (q_r.unsqueeze(-1) * dense).sum(2)

@@ -1,16 +1,18 @@
-"""The description of a column, and the protocol of a kind of column."""
+"""The description of a column, and the protocols of a kind of column and of its likelihood."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    from torch import Tensor
 
-    from psmvae.kinds.block import Block
+Floats = NDArray[np.float64]
 
 Level = str | int | float | bool
 """A value of a column with levels."""
@@ -88,18 +90,8 @@ class Kind(Protocol):
     `block` makes the part that works on a group of such columns inside the model (PyTorch). A model
     value is the standardised number, the count, or the code of the level as a float.
 
-    Attributes
-    ----------
-    name : str
-        Key in `KINDS`.
-    has_levels : bool
-        Whether values are codes of levels.
-    likelihood : str
-        Columns of the same likelihood and `group` share a block.
-    domain : str
-        The valid values, in words.
-    limit : float
-        Model values are clipped to ± this.
+    Model values are clipped to ± `limit`. Columns of the same `likelihood` and `group` share a
+    block. `domain` names the valid values in words.
     """
 
     name: str
@@ -108,35 +100,116 @@ class Kind(Protocol):
     domain: str
     limit: float
 
-    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def outside(self, values: Floats) -> NDArray[np.bool_]:
         """Return where a value is not in `domain`."""
-        ...
 
-    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+    def learn(self, values: Floats, column: Column) -> Column:
         """Return the column with the statistics that this kind needs."""
-        ...
 
-    def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def standardise(self, values: Floats, column: Column) -> Floats:
         """Return model values of table values."""
-        ...
 
-    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def restore(self, x: Floats, column: Column) -> Floats:
         """Return table values of model values, the inverse of `standardise`."""
-        ...
 
-    def log_jacobian(
-        self, column: Column, x: NDArray[np.floating] | float = 0.0
-    ) -> NDArray[np.float64]:
+    def log_jacobian(self, column: Column, x: NDArray[np.floating] | float = 0.0) -> Floats:
         """Return log ``|d model value / d table value|``.
 
         Added to a log density of model values, it gives that of table values.
         """
-        ...
 
     def group(self, column: Column) -> int:
         """Return a number that columns of one block have in common."""
-        ...
 
     def block(self, columns: Sequence[Column], n_members: int, scale: Scale) -> Block:
         """Return the PyTorch part for a group of columns."""
-        ...
+
+
+class Nodes(NamedTuple):
+    """Quadrature nodes x and log weights ``(..., column, node)`` for expectations of each cell.
+
+    The weights of a column sum to one. `step` is the width of the interval around each node, with a
+    last axis of one if nodes are evenly spaced, and None if the nodes are the only values of x.
+    `whole` means that x is a whole number, also between nodes.
+    """
+
+    x: Tensor
+    log_weight: Tensor
+    step: Tensor | None = None
+    whole: bool = False
+
+
+class Distribution(Protocol):
+    """The distribution p(x_j | z, r) of each cell of a block; shapes are ``(..., column)``."""
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """Return the log density (or log probability) of each cell."""
+
+    def expected(self) -> Tensor:
+        """Return E[statistics(x)], with the statistics of the block."""
+
+    def kl(self, other: Distribution) -> Tensor:
+        """Return KL(self || other) of each cell."""
+
+    def nodes(self) -> Nodes:
+        """Return a quadrature rule for expectations of smooth functions of each cell."""
+
+    def fine_nodes(self) -> Nodes:
+        """Return a finer rule whose weights approximate the distribution, to sample from."""
+
+    def sample(self, uniform: Tensor) -> Tensor:
+        """Return a draw of each cell."""
+
+
+@runtime_checkable
+class UnderSigmoid(Protocol):
+    """A numeric distribution that integrates a sigmoid faster than its `nodes` do.
+
+    The block has one feature, x itself.
+    """
+
+    def log_mean_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """Return log E[sigmoid(slope · x + offset)] of each cell."""
+
+    def expected_by_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
+        """Return E[statistics(x)] under the density times sigmoid(slope · x + offset)."""
+
+
+class Block(Protocol):
+    """A group of columns of one likelihood inside the model; an ``nn.Module``.
+
+    A cell x ``(..., column)`` has features (inputs of a network), outputs of a decoder, statistics
+    (averaged over draws and members for a point estimate) and nodes of `Distribution.nodes`.
+    """
+
+    n_columns: int
+    n_features: int
+    n_statistics: int
+    n_outputs: int
+    n_nodes: int
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the inputs of a network ``(..., column, feature)``."""
+
+    def statistics(self, x: Tensor) -> Tensor:
+        """Return what is averaged for a point estimate ``(..., column, statistic)``."""
+
+    def point(self, expected: Tensor) -> Tensor:
+        """Return the point estimate for E[statistics(x)] ``(..., column, statistic)``."""
+
+    def error(self, expected: Tensor, x: Tensor) -> Tensor:
+        """Return the squared error of E[statistics(x)], comparable between kinds."""
+
+    def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
+        """Return outputs for which the decoder is about E[features] = mean + loading z.
+
+        Also sets the initial values of the block's own parameters, so call it on every block that
+        gets these outputs. Axes: mean ``(member, column, feature)``; loading
+        ``(member, latent, column, feature)``.
+        """
+
+    def start_scale(self, scale: Tensor) -> None:
+        """Set the initial scale ``(member, column)`` to that of the first feature given z."""
+
+    def __call__(self, outputs: Tensor) -> Distribution:
+        """Return the distribution with the outputs ``(..., column, output)`` as parameters."""

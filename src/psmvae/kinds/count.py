@@ -10,17 +10,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.functional import pad, softplus
 
-from psmvae.kinds.base import Column, Scale
-from psmvae.kinds.block import Nodes
+from psmvae.kinds.base import Column, Floats, Nodes, Scale
 from psmvae.kinds.numeric import Real
-from psmvae.kinds.tools import (
-    constants,
-    invert,
-    log1mexp,
-    normal_mean,
-    solve_increasing,
-)
+from psmvae.kinds.tools import add_constants, invert, log1mexp, normal_mean, solve_increasing
 
 N_COUNT_NODES = 32
 N_FINE_COUNT_NODES = 64
@@ -54,7 +48,6 @@ class NegativeBinomial:
             return count * log_mean - torch.exp(log_mean)
         log_size = self.log_size.double()
         size, log_odds = torch.exp(log_size), log_mean - log_size
-        softplus = nn.functional.softplus
         ways = torch.lgamma(count + size) - torch.lgamma(size)
         return ways - size * softplus(log_odds) - count * softplus(-log_odds)
 
@@ -94,22 +87,15 @@ class NegativeBinomial:
     def _grid(self, n: int) -> Nodes:
         x, log_width = self._bins(n)
         log_p = self.at_nodes().log_kernel(x) - torch.lgamma(x + 1)
-        log_weight = torch.log_softmax(log_p + log_width, -1)
-        dtype = self.log_mean.dtype
+        log_weight, dtype = torch.log_softmax(log_p + log_width, -1), self.log_mean.dtype
         return Nodes(x.to(dtype), log_weight.to(dtype), log_width.exp().to(dtype), whole=True)
 
     @torch.no_grad()
     def _bins(self, n: int) -> tuple[Tensor, Tensor]:
-        """Return midpoints and log widths of ``n`` bins that cover all but about 1e-6; float64."""
-        first, edges = self._edges(n)
-        width = edges.diff(dim=-1)
-        return first + edges[..., :-1] + 0.5 * (width - 1), width.log()
+        """Return midpoints and log widths of ``n`` bins that cover all but about 1e-6; float64.
 
-    def _edges(self, n: int) -> tuple[Tensor, Tensor]:
-        """Return the first count ``(..., column, 1)`` and edges above it ``(..., column, n + 1)``.
-
-        Edges are evenly spaced in 2 √r asinh √(x/r), the variance-stabilising transform, rounded,
-        and at least 1 apart.
+        Edges of bins are evenly spaced in 2 √r asinh √(x/r), the variance-stabilising transform,
+        rounded, and at least 1 apart.
         """
         mean = torch.exp(self.log_mean.double()).unsqueeze(-1)
         if self.log_size is None:
@@ -131,7 +117,9 @@ class NegativeBinomial:
         share = torch.linspace(0, 1, n + 1, dtype=torch.float64, device=mean.device)
         low = even(first)
         edges = (count(low + (even(high) - low) * share) - first).round()
-        return first, torch.maximum(edges, torch.arange(n + 1, device=mean.device))
+        edges = torch.maximum(edges, torch.arange(n + 1, device=mean.device))
+        width = edges.diff(dim=-1)
+        return first + edges[..., :-1] + 0.5 * (width - 1), width.log()
 
 
 class CountBlock(nn.Module):
@@ -161,19 +149,18 @@ class CountBlock(nn.Module):
         self.scale = "network" if from_network else scale
         # a column of zeros has a mean of half a count in all rows
         mean = [max(c.mean, 0.5 / max(c.n_observed, 1)) for c in columns]
-        for name, values in {
-            "center": [c.center for c in columns],
-            "width": [c.scale for c in columns],
-            "mean": mean,
-            "deviation": [c.deviation for c in columns],
-        }.items():
-            self.register_buffer(name, constants(values), persistent=False)
         bounds = [[math.log(MIN_SIZE), math.log(MAX_SIZE_OF_MEAN * max(m, 1.0))] for m in mean]
-        self.register_buffer("log_sizes", torch.tensor(bounds).T, persistent=False)
-        start = self._raw_size(torch.ones(self.n_columns))
-        self.register_buffer("start_size", start, persistent=False)
+        add_constants(
+            self,
+            center=[c.center for c in columns],
+            width=[c.scale for c in columns],
+            mean=mean,
+            deviation=[c.deviation for c in columns],
+            log_sizes=torch.tensor(bounds).T,
+        )
+        add_constants(self, start_size=self._raw_size(torch.ones(self.n_columns)))
         if scale == "learned":
-            self.size = nn.Parameter(start.expand(n_members, 1, 1, 1, -1).clone())
+            self.size = nn.Parameter(self.start_size.expand(n_members, 1, 1, 1, -1).clone())
 
     def forward(self, outputs: Tensor) -> NegativeBinomial:
         """Return the distribution with the outputs as parameters."""
@@ -207,25 +194,22 @@ class CountBlock(nn.Module):
         loading = loading / slope.clamp(min=1 / MAX_GAIN).unsqueeze(-1)
         spread = loading[..., 0].double().square().sum(1).sqrt()
         target = self.mean.to(spread).log().expand(spread.shape)
-        bias = solve_increasing(
-            lambda b: normal_mean(lambda o: self._log_mean(o.mT).mT.exp(), b, spread).log(),
-            target,
-            -100.0,
-            100.0,
-        )
-        pad = (0, self.n_outputs - 1)
-        biases = mean + bias.to(mean.dtype).unsqueeze(-1)
-        return nn.functional.pad(biases, pad), nn.functional.pad(loading, pad)
+
+        def log_mean(bias: Tensor) -> Tensor:
+            return normal_mean(lambda o: self._log_mean(o.mT).mT.exp(), bias, spread).log()
+
+        bias = solve_increasing(log_mean, target, -100.0, 100.0)
+        more = (0, self.n_outputs - 1)
+        return pad(mean + bias.to(mean.dtype).unsqueeze(-1), more), pad(loading, more)
 
     @torch.no_grad()
     def start_scale(self, scale: Tensor) -> None:
         """Set the size so that z leaves the same share of variance as of the feature."""
         if self.scale == "learned":
-            share = scale.square().clamp(max=1.0)
-            self.size.copy_(self._raw_size(share)[:, None, None, None, :])
+            self.size.copy_(self._raw_size(scale.square().clamp(max=1.0))[:, None, None, None, :])
 
     def _log_mean(self, output: Tensor) -> Tensor:
-        positive = nn.functional.softplus(self.center / self.width + output, beta=SHARPNESS)
+        positive = softplus(self.center / self.width + output, beta=SHARPNESS)
         log1p_mean = (MIN_LOG1P_MEAN + self.width * positive).clamp(max=math.log(MAX_COUNT))
         return log1p_mean + log1mexp(log1p_mean)
 
@@ -250,29 +234,27 @@ class Count(Real):
     domain = "whole numbers from 0"
     limit = MAX_COUNT
 
-    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def outside(self, values: Floats) -> NDArray[np.bool_]:
         """Return where a value is negative or not whole."""
         return (values < 0) | (values % 1 > 0)
 
-    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+    def learn(self, values: Floats, column: Column) -> Column:
         """Return the column with center and scale of log(1 + x), mean and deviation of x."""
         center, scale = self.summarise(np.log1p(values))
         mean, deviation = self.summarise(values)
         return replace(column, center=center, scale=scale, mean=mean, deviation=deviation)
 
-    def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def standardise(self, values: Floats, column: Column) -> Floats:
         """Return the count itself."""
         del column
         return values
 
-    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def restore(self, x: Floats, column: Column) -> Floats:
         """Return the nearest count."""
         del column
         return np.maximum(np.rint(x), 0.0)
 
-    def log_jacobian(
-        self, column: Column, x: NDArray[np.floating] | float = 0.0
-    ) -> NDArray[np.float64]:
+    def log_jacobian(self, column: Column, x: NDArray[np.floating] | float = 0.0) -> Floats:
         """Return 0: probabilities have no units."""
         del column
         return np.zeros(np.shape(x))

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from psmvae.kinds.base import X_LIMIT, Column, Scale
-from psmvae.kinds.block import Nodes
+from psmvae.kinds.base import X_LIMIT, Column, Floats, Nodes, Scale
+from psmvae.kinds.tools import add_constants
 
 # Smallest probability of a level when logits are initialised.
 MIN_SHARE = 1e-3
@@ -43,9 +43,7 @@ class Categorical:
         codes = torch.arange(self.log_p.shape[-1], device=self.log_p.device).to(self.log_p.dtype)
         return Nodes(codes.expand(self.log_p.shape), self.log_p)
 
-    def fine_nodes(self) -> Nodes:
-        """Return `nodes`, which are exact."""
-        return self.nodes()
+    fine_nodes = nodes
 
     def sample(self, uniform: Tensor) -> Tensor:
         """Return the level where the cumulative probability exceeds u."""
@@ -64,7 +62,7 @@ class CategoricalBlock(nn.Module):
         self.n_columns = len(n_levels)
         self.n_features = self.n_statistics = self.n_outputs = self.n_nodes = max(n_levels)
         exists = torch.arange(max(n_levels)) < torch.tensor(n_levels).unsqueeze(-1)
-        self.register_buffer("exists", exists, persistent=False)
+        add_constants(self, exists=exists)
 
     def forward(self, outputs: Tensor) -> Categorical:
         """Return the softmax of the outputs, without padding levels."""
@@ -74,9 +72,8 @@ class CategoricalBlock(nn.Module):
         """Return one-hot codes."""
         return nn.functional.one_hot(x.long(), self.n_features).to(x.dtype)
 
-    def statistics(self, x: Tensor) -> Tensor:
-        """Return one-hot codes, whose means are probabilities."""
-        return self.features(x)
+    # the mean of one-hot codes is a vector of probabilities
+    statistics = features
 
     def point(self, expected: Tensor) -> Tensor:
         """Return the most probable level."""
@@ -104,27 +101,25 @@ class Levels:
     domain = "levels"
     limit = X_LIMIT
 
-    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def outside(self, values: Floats) -> NDArray[np.bool_]:
         """Return False: codes are always valid."""
         return np.zeros(values.shape, dtype=bool)
 
-    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+    def learn(self, values: Floats, column: Column) -> Column:
         """Return the column as it is: codes are not standardised."""
         del values
         return column
 
-    def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def standardise(self, values: Floats, column: Column) -> Floats:
         """Return the code."""
         del column
         return values
 
-    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def restore(self, x: Floats, column: Column) -> Floats:
         """Return the nearest code of a level."""
         return np.clip(np.rint(x), 0, column.n_levels - 1)
 
-    def log_jacobian(
-        self, column: Column, x: NDArray[np.floating] | float = 0.0
-    ) -> NDArray[np.float64]:
+    def log_jacobian(self, column: Column, x: NDArray[np.floating] | float = 0.0) -> Floats:
         """Return 0: probabilities have no units."""
         del column
         return np.zeros(np.shape(x))

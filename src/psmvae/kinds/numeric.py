@@ -12,10 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from psmvae.kinds.base import X_LIMIT, Column, Scale
-from psmvae.kinds.block import Nodes
+from psmvae.kinds.base import X_LIMIT, Column, Floats, Nodes, Scale
 from psmvae.kinds.student import MIN_DF, N_STUDENT_NODES, Student
-from psmvae.kinds.tools import floored, gauss_hermite, kl_by_nodes, unfloored
+from psmvae.kinds.tools import floored, kl_by_nodes, unfloored
 
 LOG_2PI = math.log(2 * math.pi)
 N_NODES = 15
@@ -23,19 +22,19 @@ N_FINE_NODES = 129
 FINE_REACH = 6.0
 UNDERFLOW = 40.0
 
-
 # Nodes already copied to a device: a captured CUDA graph cannot copy them. A plain dictionary,
 # because PyTorch's compiler would call a `functools.cache` function again.
 NODES_ON_DEVICE: dict[tuple[torch.dtype, torch.device], tuple[Tensor, Tensor]] = {}
 
 
-def hermite_nodes(dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return Gauss–Hermite nodes and log weights on a device."""
-    nodes = NODES_ON_DEVICE.get((dtype, device))
-    if nodes is None:
-        t, log_weight = (torch.tensor(part).to(device, dtype) for part in gauss_hermite(N_NODES))
-        nodes = NODES_ON_DEVICE[dtype, device] = (t, log_weight)
-    return nodes
+def hermite_nodes(like: Tensor) -> tuple[Tensor, Tensor]:
+    """Return Gauss–Hermite nodes and log weights for expectations under N(0, 1)."""
+    key = (like.dtype, like.device)
+    if key not in NODES_ON_DEVICE:
+        t, weight = np.polynomial.hermite_e.hermegauss(N_NODES)
+        log_weight = np.log(weight / math.sqrt(2 * math.pi))
+        NODES_ON_DEVICE[key] = (torch.tensor(t).to(like), torch.tensor(log_weight).to(like))
+    return NODES_ON_DEVICE[key]
 
 
 @overload
@@ -86,8 +85,7 @@ class Normal:
 
     def nodes(self) -> Nodes:
         """Return Gauss–Hermite nodes, exact for polynomials up to degree 29."""
-        t, log_weight = hermite_nodes(self.mean.dtype, self.mean.device)
-        return self._at(t, log_weight)
+        return self._at(*hermite_nodes(self.mean))
 
     def fine_nodes(self) -> Nodes:
         """Return an even grid over ±6σ, weighted by the density."""
@@ -98,8 +96,7 @@ class Normal:
 
     def sample(self, uniform: Tensor) -> Tensor:
         """Return μ + σ Φ⁻¹(u)."""
-        inside = uniform.clamp(1e-7, 1 - 1e-7)
-        standard: Tensor = torch.special.ndtri(inside)
+        standard: Tensor = torch.special.ndtri(uniform.clamp(1e-7, 1 - 1e-7))
         return self.mean + exp(self.log_scale) * standard
 
     def at_nodes(self) -> Normal:
@@ -111,13 +108,13 @@ class Normal:
     def log_mean_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
         """Return log E[sigmoid(slope · x + offset)] with the weights of `nodes`."""
         shift, at_nodes = self.sigmoid(slope, offset)
-        _, log_weight = hermite_nodes(self.mean.dtype, self.mean.device)
+        _, log_weight = hermite_nodes(self.mean)
         return shift + torch.log(at_nodes @ log_weight.exp())
 
     def expected_by_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
         """Return E[statistics(x)] under the density times sigmoid(slope · x + offset)."""
         _, at_nodes = self.sigmoid(slope, offset)
-        t, log_weight = hermite_nodes(self.mean.dtype, self.mean.device)
+        t, log_weight = hermite_nodes(self.mean)
         weight = log_weight.exp()
         mean = self.mean + self.scale * ((at_nodes @ (weight * t)) / (at_nodes @ weight))
         return mean.unsqueeze(-1)
@@ -128,7 +125,7 @@ class Normal:
         Where a sigmoid is below e⁻⁴⁰ at all nodes, it equals the exponential function in float64.
         There the shift prevents underflow.
         """
-        t, _ = hermite_nodes(self.mean.dtype, self.mean.device)
+        t, _ = hermite_nodes(self.mean)
         center, spread = torch.addcmul(offset, self.mean, slope), self.scale * slope
         largest = center.detach() + spread.detach().abs() * t[-1]
         shift = (largest + UNDERFLOW).clamp(max=0.0)
@@ -136,8 +133,7 @@ class Normal:
         return shift, torch.sigmoid(score)
 
     def _at(self, t: Tensor, log_weight: Tensor) -> Nodes:
-        t = t.to(self.mean)
-        x = self.mean.unsqueeze(-1) + self.scale.unsqueeze(-1) * t
+        x = self.mean.unsqueeze(-1) + self.scale.unsqueeze(-1) * t.to(self.mean)
         return Nodes(x, log_weight.to(self.mean).expand(x.shape))
 
 
@@ -162,17 +158,14 @@ class NormalBlock(nn.Module):
         if self.scale == "network":
             mean, log_scale = outputs.unbind(-1)
             return Normal(mean, floored(log_scale))
-        if isinstance(self.scale, float):
-            return Normal(outputs.squeeze(-1), self.fixed)
-        return Normal(outputs.squeeze(-1), floored(self.log_scale))
+        fixed = isinstance(self.scale, float)
+        return Normal(outputs.squeeze(-1), self.fixed if fixed else floored(self.log_scale))
 
     def features(self, x: Tensor) -> Tensor:
         """Return x itself."""
         return x.unsqueeze(-1)
 
-    def statistics(self, x: Tensor) -> Tensor:
-        """Return x itself."""
-        return x.unsqueeze(-1)
+    statistics = features
 
     def point(self, expected: Tensor) -> Tensor:
         """Return the mean."""
@@ -227,16 +220,16 @@ class Real:
     domain = "numbers"
     limit = X_LIMIT
 
-    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def outside(self, values: Floats) -> NDArray[np.bool_]:
         """Return False: every number is valid."""
         return np.zeros(values.shape, dtype=bool)
 
-    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+    def learn(self, values: Floats, column: Column) -> Column:
         """Return the column with center and scale."""
         center, scale = self.summarise(values)
         return replace(column, center=center, scale=scale)
 
-    def summarise(self, values: NDArray[np.float64]) -> tuple[float, float]:
+    def summarise(self, values: Floats) -> tuple[float, float]:
         """Return mean and standard deviation, accurate from 1e-300 to 1e300.
 
         The scale of a constant column is its absolute value, at most 1, so that draws stay close.
@@ -252,17 +245,15 @@ class Real:
             return float(values[0]), min(1.0, largest)
         return center * largest, max(deviation * largest, np.finfo(np.float64).tiny)
 
-    def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def standardise(self, values: Floats, column: Column) -> Floats:
         """Return (x − center) / scale."""
         return (values - column.center) / column.scale
 
-    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def restore(self, x: Floats, column: Column) -> Floats:
         """Return center + scale · x."""
         return column.center + column.scale * x
 
-    def log_jacobian(
-        self, column: Column, x: NDArray[np.floating] | float = 0.0
-    ) -> NDArray[np.float64]:
+    def log_jacobian(self, column: Column, x: NDArray[np.floating] | float = 0.0) -> Floats:
         """Return −log scale."""
         return np.full(np.shape(x), -math.log(column.scale))
 
@@ -283,6 +274,6 @@ class Integer(Real):
 
     name = "integer"
 
-    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def restore(self, x: Floats, column: Column) -> Floats:
         """Return the nearest whole number."""
         return np.rint(super().restore(x, column))

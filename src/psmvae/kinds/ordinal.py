@@ -9,15 +9,14 @@ from statistics import NormalDist
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from psmvae.kinds.base import Column, Scale
+from psmvae.kinds.base import Column, Floats, Scale
 from psmvae.kinds.levels import Categorical, Levels
 from psmvae.kinds.numeric import Real
 from psmvae.kinds.tools import (
-    constants,
+    add_constants,
     inverse_softplus,
     log1mexp,
     normal_mean,
@@ -34,20 +33,19 @@ MIN_PSI = 0.03
 MAX_THRESHOLD = 200.0
 
 
-def _shares(column: Column) -> NDArray[np.float64]:
+def _shares(column: Column) -> Floats:
     """Return positive shares of the levels; equal ones if the column has none."""
     n_levels = max(column.n_levels, 1)
-    share: NDArray[np.float64] = np.maximum(column.shares or np.ones(n_levels), MIN_SHARE)
+    share: Floats = np.maximum(column.shares or np.ones(n_levels), MIN_SHARE)
     return np.asarray(share / share.sum())
 
 
-def _scores(share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scores(share: Floats) -> Floats:
     """Return normal scores: the Normal quantile of each level's mid-rank, standardised."""
     rank = np.cumsum(share) - share / 2
     score = np.array([NormalDist().inv_cdf(p) for p in np.clip(rank, 1e-9, 1 - 1e-9)])
-    center, scale = (share * score).sum(), 1.0
-    if len(share) > 1:
-        scale = float(np.sqrt((share * (score - center) ** 2).sum()))
+    center = (share * score).sum()
+    scale = np.sqrt((share * (score - center) ** 2).sum()) if len(share) > 1 else 1.0
     return np.asarray((score - center) / scale)
 
 
@@ -74,18 +72,20 @@ class OrdinalBlock(nn.Module):
         self.n_features = self.n_outputs = 1
         self.n_statistics = self.n_nodes = width
         level = torch.arange(width)
-        self.register_buffer("exists", level < n_levels, persistent=False)
-        self.register_buffer("is_last", level == n_levels - 1, persistent=False)
         score, up_to = np.zeros((2, len(columns), width))
         for j, share in enumerate(shares):
             score[j, : len(share)] = _scores(share)
             up_to[j] = np.pad(np.cumsum(share)[:-1], (0, width - len(share) + 1))
-        self.register_buffer("score", torch.tensor(score).float(), persistent=False)
         # p(x ≤ k); thresholds of padding levels are increasing too, and not used
         up_to = np.where(np.arange(width) < n_levels.numpy() - 1, up_to, 1 - MIN_SHARE)
-        self.register_buffer("up_to", torch.tensor(up_to[:, :-1]), persistent=False)
-        deviation = constants([column.deviation for column in columns])
-        self.register_buffer("deviation", deviation, persistent=False)
+        add_constants(
+            self,
+            exists=level < n_levels,
+            is_last=level == n_levels - 1,
+            score=torch.tensor(score).float(),
+            up_to=torch.tensor(up_to[:, :-1]),
+            deviation=[column.deviation for column in columns],
+        )
         shape = (n_members, 1, 1, 1, self.n_columns, width - 1)
         self.threshold = nn.Parameter(torch.zeros(shape))
         self._set_thresholds(torch.logit(self.up_to).expand(n_members, -1, -1))
@@ -105,8 +105,7 @@ class OrdinalBlock(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Return the normal score of the level."""
-        score = self.score.to(x.dtype).expand(*x.shape, -1)
-        return score.gather(-1, x.long().unsqueeze(-1))
+        return self.score.to(x.dtype).expand(*x.shape, -1).gather(-1, x.long().unsqueeze(-1))
 
     def statistics(self, x: Tensor) -> Tensor:
         """Return one-hot codes, whose means are probabilities."""
@@ -140,20 +139,15 @@ class OrdinalBlock(nn.Module):
         """Do nothing: a cumulative logit has no scale."""
 
     def _mean_code(self, probability: Tensor) -> Tensor:
-        codes = torch.arange(self.n_statistics, device=probability.device)
-        return (probability * codes).sum(-1)
+        return (probability * torch.arange(self.n_statistics, device=probability.device)).sum(-1)
 
     def _thresholds(self, spread: Tensor) -> Tensor:
         """Return thresholds that give the observed shares if the location is N(0, spread²)."""
         spread = spread.double().unsqueeze(-1)
         target = self.up_to.to(spread).expand(*spread.shape[:-1], -1)
         spread = spread.expand(target.shape)
-        return solve_increasing(
-            lambda theta: normal_mean(torch.sigmoid, theta, spread),
-            target,
-            -MAX_THRESHOLD,
-            MAX_THRESHOLD,
-        )
+        bounds = (-MAX_THRESHOLD, MAX_THRESHOLD)
+        return solve_increasing(lambda t: normal_mean(torch.sigmoid, t, spread), target, *bounds)
 
     @torch.no_grad()
     def _set_thresholds(self, threshold: Tensor) -> None:
@@ -168,7 +162,7 @@ class Ordinal(Levels):
     name = "ordinal"
     likelihood = "ordinal"
 
-    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+    def learn(self, values: Floats, column: Column) -> Column:
         """Return the column with mean and deviation of the codes, and shares of the levels."""
         mean, deviation = Real().summarise(values)
         counts = np.bincount(values.astype(np.intp), minlength=column.n_levels)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn.functional import softplus
 
-from psmvae.kinds.base import X_LIMIT, Column, Scale
+from psmvae.kinds.base import X_LIMIT, Column, Floats, Scale
 from psmvae.kinds.numeric import Normal, NormalBlock, Real
-from psmvae.kinds.tools import constants
+from psmvae.kinds.tools import add_constants
 
 # exp(±80) is inside the range of float32.
 MAX_EXPONENT = 80.0
@@ -66,18 +67,16 @@ class PositiveBlock(NormalBlock):
     def __init__(self, columns: Sequence[Column], n_members: int, scale: Scale) -> None:
         # a log-t distribution has no mean, so "student" is a Normal
         super().__init__(len(columns), n_members, "network" if scale == "student" else scale)
-        self.register_buffer("width", constants([c.scale for c in columns]), persistent=False)
-        self.register_buffer("less_one", self.width < 1, persistent=False)
         unit = [math.exp(min(c.center - math.log(c.deviation), MAX_EXPONENT)) for c in columns]
-        self.register_buffer("unit", constants(unit), persistent=False)
+        add_constants(self, width=[c.scale for c in columns], unit=unit)
+        add_constants(self, less_one=self.width < 1)
 
     def forward(self, outputs: Tensor) -> LogNormal:
         """Return the log-normal with the outputs as parameters."""
         normal = super().forward(outputs)
         log_scale = normal.log_scale
         if not isinstance(log_scale, float):
-            room = nn.functional.softplus(MAX_LOG_SCALE - log_scale, beta=SHARPNESS)
-            log_scale = MAX_LOG_SCALE - room
+            log_scale = MAX_LOG_SCALE - softplus(MAX_LOG_SCALE - log_scale, beta=SHARPNESS)
         return LogNormal(normal.mean, log_scale, self.width, self.less_one)
 
     def statistics(self, x: Tensor) -> Tensor:
@@ -104,30 +103,28 @@ class Positive(Real):
     likelihood = "lognormal"
     domain = "numbers above 0"
 
-    def outside(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def outside(self, values: Floats) -> NDArray[np.bool_]:
         """Return where a value is zero or negative."""
         return values <= 0
 
-    def learn(self, values: NDArray[np.float64], column: Column) -> Column:
+    def learn(self, values: Floats, column: Column) -> Column:
         """Return the column with center and scale of the logs, mean and deviation of the values."""
         center, scale = self.summarise(np.log(values))
         mean, deviation = self.summarise(values)
         return replace(column, center=center, scale=scale, mean=mean, deviation=deviation)
 
-    def standardise(self, values: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def standardise(self, values: Floats, column: Column) -> Floats:
         """Return (log x − center) / scale."""
         return super().standardise(np.log(values), column)
 
-    def restore(self, x: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    def restore(self, x: Floats, column: Column) -> Floats:
         """Return exp(center + scale · x), at least 1 in a column of integers."""
         whole = column.dtype.startswith(("Int", "UInt"))
         smallest = 1.0 if whole else np.finfo(np.float64).tiny
         with np.errstate(over="ignore", under="ignore"):
             return np.maximum(np.exp(super().restore(x, column)), smallest)
 
-    def log_jacobian(
-        self, column: Column, x: NDArray[np.floating] | float = 0.0
-    ) -> NDArray[np.float64]:
+    def log_jacobian(self, column: Column, x: NDArray[np.floating] | float = 0.0) -> Floats:
         """Return −log scale − log of the table value, which is center + scale · x."""
         log_value = column.center + column.scale * np.asarray(x, dtype=np.float64)
         return -math.log(column.scale) - log_value

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from psmvae.kinds.block import Nodes
+from psmvae.kinds.base import Nodes
 from psmvae.kinds.tools import kl_by_nodes
 
 # Above 2, so that mean and variance exist.
@@ -55,8 +55,7 @@ class Student:
 
     def at_nodes(self) -> Student:
         """Return the same distribution with a last axis for nodes."""
-        parameters = (self.location, self.log_scale, self.df)
-        return Student(*(parameter.unsqueeze(-1) for parameter in parameters))
+        return Student(*(part.unsqueeze(-1) for part in (self.location, self.log_scale, self.df)))
 
     def _log_constant(self) -> Tensor:
         # in float64, because the two terms cancel for large ν

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from psmvae.kinds.block import Nodes
+from psmvae.kinds.base import Nodes
 
 # Below this standard deviation (of standardised data) rounding errors of float32 dominate the
 # importance weights.
@@ -42,24 +39,18 @@ def log1mexp(d: Tensor) -> Tensor:
     return torch.log(-torch.expm1(-d))
 
 
-def constants(values: list[float]) -> Tensor:
-    """Return one number a column as float32, for a buffer."""
-    return torch.tensor(values, dtype=torch.float32)
-
-
-@cache
-def gauss_hermite(n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and log weights for expectations under N(0, 1)."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
-    return nodes, np.log(weights / math.sqrt(2 * math.pi))
+def add_constants(module: nn.Module, **constants: Tensor | list[float]) -> None:
+    """Register buffers that are not saved; a list, of one number a column, becomes float32."""
+    for name, values in constants.items():
+        buffer = values if isinstance(values, Tensor) else torch.tensor(values, dtype=torch.float32)
+        module.register_buffer(name, buffer, persistent=False)
 
 
 def kl_by_nodes(p: Any, q: Any) -> Tensor:
     """Return KL(p || q) of each cell by quadrature at the nodes of p."""
-    nodes = p.nodes()
+    nodes: Nodes = p.nodes()
     log_ratio: Tensor = p.at_nodes().log_prob(nodes.x) - q.at_nodes().log_prob(nodes.x)
-    weight: Tensor = nodes.log_weight.exp()
-    return (weight * log_ratio).sum(-1)
+    return (nodes.log_weight.exp() * log_ratio).sum(-1)
 
 
 def invert(nodes: Nodes, weight: Tensor, uniform: Tensor) -> Tensor:
@@ -77,11 +68,8 @@ def invert(nodes: Nodes, weight: Tensor, uniform: Tensor) -> Tensor:
     if nodes.step is not None:
         mass = at_index(weight)
         share = (uniform.unsqueeze(-1) - at_index(cumulative) + mass) / mass
-        step = at_index(nodes.step)
-        x = x + (share.clamp(0, 1) - 0.5) * step
-    if nodes.whole:
-        x = x.round()
-    return x.squeeze(-1)
+        x = x + (share.clamp(0, 1) - 0.5) * at_index(nodes.step)
+    return (x.round() if nodes.whole else x).squeeze(-1)
 
 
 def normal_mean(f: Callable[[Tensor], Tensor], center: Tensor, spread: Tensor) -> Tensor:
@@ -94,7 +82,7 @@ def normal_mean(f: Callable[[Tensor], Tensor], center: Tensor, spread: Tensor) -
 def solve_increasing(
     f: Callable[[Tensor], Tensor], target: Tensor, low: float, high: float
 ) -> Tensor:
-    """Return where each element of an increasing f equals its target, by bisection of [low, high]."""
+    """Return where each element of an increasing f equals its target, by bisection."""
     below, above = torch.full_like(target, low), torch.full_like(target, high)
     for _ in range(N_BISECTIONS):
         midpoint = (below + above) / 2

@@ -13,23 +13,15 @@ from psmvae.nn.factors import PZ, GaussianZ
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows for each member, in the model's column order.
+    """Rows for each member, in the model's column order, ``(member, row, column)``."""
 
-    Parameters
-    ----------
-    x : Tensor of shape (member, row, column)
-        Model values. Arbitrary where not observed.
-    m : Tensor of shape (member, row, column)
-        The mask: 1 observed, 0 missing.
-    visible : Tensor of shape (member, row, column)
-        1 for the cells that the encoders have as input, a subset of the observed cells.
-    known : Tensor of shape (member, row, column)
-        0 for validation cells, which count neither as observed nor as missing in p(m | ·).
-    """
-
+    # model values, arbitrary where not observed
     x: Tensor
+    # the mask: 1 observed, 0 missing
     m: Tensor
+    # 1 for the cells that the encoders have as input, a subset of the observed cells
     visible: Tensor
+    # 0 for validation cells, which count neither as observed nor as missing in p(m | ·)
     known: Tensor
 
     @classmethod
@@ -39,8 +31,7 @@ class Batch:
 
     def rows(self, index: Tensor) -> Batch:
         """Select rows."""
-        parts = (self.x, self.m, self.visible, self.known)
-        return Batch(*(part[:, index] for part in parts))
+        return Batch(*(part[:, index] for part in (self.x, self.m, self.visible, self.known)))
 
     def cells(self) -> tuple[Tensor, Tensor, Tensor]:
         """Return x, m and known with axes for draws and sets, ``(member, row, 1, 1, column)``."""
@@ -50,20 +41,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Encoding:
-    """The part of a model that does not depend on a draw of z.
+    """The part of a model that does not depend on a draw of z."""
 
-    Parameters
-    ----------
-    log_q_r : Tensor of shape (member, row, set)
-        log q(r | x_obs, m).
-    q_z : GaussianZ
-        q(z | r, x_obs, m).
-    shift : Tensor of shape (member, row, 1, set, output) or None
-        Added to the decoder outputs, so that their mean is that of the regression.
-    """
-
+    # log q(r | ·) (member, row, set), and q(z | r, ·)
     log_q_r: Tensor
     q_z: GaussianZ
+    # moves the mean of the decoder outputs to the regression's, shape (member, row, 1, set, output)
     shift: Tensor | None
 
     def of(self, row: Tensor, set_: Tensor) -> Encoding:
@@ -74,51 +57,30 @@ class Encoding:
 
 @dataclass(frozen=True)
 class LogDensities:
-    """Log densities of a batch at draws of z, for every value of r.
+    """Log densities of a batch at draws of z, ``(member, row, draw, set)``, for every value of r.
 
-    Parameters
-    ----------
-    log_q_r : Tensor of shape (member, row, set)
-        log q(r | x_obs, m).
-    log_p_r : Tensor of shape (member, 1, set)
-        log p(r).
-    q_z : GaussianZ
-        q(z | r, x_obs, m).
-    p_z : PZ
-        p(z | r).
-    epsilon : Tensor of shape (member, row, draw, set, latent)
-        Standardised draws. Axes may have size one.
-    z : Tensor of shape (member, row, draw, set, latent)
-        ``q_z.at(epsilon)``.
-    log_p_x_obs : Tensor of shape (member, row, draw, set)
-        log p(x_obs | z, r).
-    log_p_m : Tensor of shape (member, row, draw, set)
-        log p(m | ·).
-    p_x : Cells
-        Distribution from which missing cells are imputed, before it is tilted by p(m | x, ·).
-    shift : Tensor of shape (member, row, 1, set, output) or None
-        As in `Encoding`.
-    x_drawn : Tensor of shape (member, row, draw, set, column) or None
-        x with drawn missing values, if p(m | ·) was evaluated at draws.
-    auxiliary : Tensor of shape (member, row, draw, set) or None
-        Terms of x_mis or w in the ELBO. They are no part of importance weights. None if they were
-        not requested.
-    sets : Tensor of shape (row,) or None
-        If given, the batch has one set for each row: set axes have size one and ``log_p_r`` is
-        ``(member, row, 1)``.
+    With ``sets (row,)`` the batch has one set for each row: set axes have size one.
     """
 
+    # log q(r | ·) (member, row, set), and log p(r) (member, 1, set), or (member, row, 1) with sets
     log_q_r: Tensor
     log_p_r: Tensor
+    # q(z | r, ·), and p(z | r)
     q_z: GaussianZ
     p_z: PZ
+    # standardised draws, whose axes may have size one, and z = q_z.at(epsilon)
     epsilon: Tensor
     z: Tensor
+    # log p(x_obs | z, r), and log p(m | ·)
     log_p_x_obs: Tensor
     log_p_m: Tensor
+    # the distribution from which missing cells are imputed, before it is tilted by p(m | x, ·)
     p_x: Cells
+    # as in `Encoding`
     shift: Tensor | None = None
+    # x with drawn missing values, if p(m | ·) was evaluated at draws
     x_drawn: Tensor | None = None
+    # terms of x_mis or w in the ELBO, no part of importance weights; None if not requested
     auxiliary: Tensor | None = None
     sets: Tensor | None = None
 

@@ -13,58 +13,43 @@ from typing import TYPE_CHECKING, Literal
 from psmvae.nn.settings import MaskModel, Network, NoMask
 
 if TYPE_CHECKING:
-    from psmvae.kinds import Scale
+    from psmvae.kinds.base import Scale
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Settings that every deep model has.
+    """Settings that every deep model has."""
 
-    Parameters
-    ----------
-    n_members : int
-        Members of the ensemble, trained side by side.
-    network : Network
-        Architecture of the networks.
-    max_epochs, batch_size, learning_rate
-        Of Adam.
-    validation_fraction : float
-        Fraction of the observed cells held out to measure the validation error. 0 trains for
-        ``max_epochs`` and keeps the last weights.
-    validation_rows : int or None
-        Validation cells are taken from the first so many rows only. None takes them from all rows.
-    patience : int
-        Epochs without a lower validation error before training stops.
-    input_mask_rate : float
-        Upper limit of the fraction of a row's observed cells that is masked in the encoder's input.
-    weight_average : float
-        Decay of the running average of the weights that is kept. 0 keeps the weights themselves.
-    bootstrap : bool
-        Train each member on rows drawn with replacement.
-    max_time : float or None
-        Seconds that `fit` may take.
-    fast_preset : bool
-        Whether ``max_time`` selected the preset that learns fastest.
-    """
-
+    # members of the ensemble, trained side by side
     n_members: int
+    # architecture of the networks
     network: Network
+    # of Adam
     max_epochs: int
     batch_size: int
     learning_rate: float
+    # fraction of the observed cells held out to measure the validation error; 0 trains for
+    # max_epochs and keeps the last weights
     validation_fraction: float
+    # validation cells are taken from the first so many rows only, from all rows if None
     validation_rows: int | None = None
+    # epochs without a lower validation error before training stops
     patience: int
+    # upper limit of the fraction of a row's observed cells that is masked in the encoder's input
     input_mask_rate: float
+    # decay of the running average of the weights that is kept; 0 keeps the weights themselves
     weight_average: float
+    # whether each member is trained on rows drawn with replacement
     bootstrap: bool = False
+    # seconds that `fit` may take, and whether they selected the preset that learns fastest
     max_time: float | None = None
     fast_preset: bool = False
-
-    # no pre-training, unless a subclass has it
+    # steps of pre-training of the regression (0 in models without one), the fraction of max_time
+    # that they may take, and rows of a step
     pretrain_steps: int = 0
     pretrain_time_fraction: float = 1.0
     pretrain_batch_size: int = 200
+    # steps after pre-training, where the regression determines the validation error
     post_pretrain_steps: int = 0
 
     def pretrain_batches(self, n_rows: int) -> int:
@@ -74,77 +59,44 @@ class Config:
 
 @dataclass(frozen=True, kw_only=True)
 class LatentConfig(Config):
-    """Settings of the models with latent variables, beside those of `Config`.
+    """Settings of the models with latent variables, beside those of `Config`."""
 
-    Parameters
-    ----------
-    n_sets : int
-        Number of pattern sets, the values of r.
-    n_latent : int
-        Dimension of z.
-    mask_model : MaskModel
-        p(m | ·).
-    mask_input : bool or None
-        Whether the encoders see the mask. None leaves this to the mask model.
-    scale : float, "learned" or "student"
-        Likelihood of numeric columns: a Normal with this standard deviation on standardised data,
-        one with a learned standard deviation, or a Student-t.
-    objective : {"elbo", "iwae"}
-        Training objective.
-    n_train_draws : int
-        Draws of z for each row in training, K of the importance-weighted bound.
-    beta : float
-        Weight of the KL terms of z and r.
-    weight_observed : bool
-        Weight log p(x_obs | z, r) by 1 / (1 - missing rate).
-    pi : float or "rate"
-        π' of the PSMVAE; "rate" is the paper's formula for each column.
-    impute_from : {"x_obs", "x_mis"}
-        Decoder head of the PSMVAE from which missing cells are imputed where the mask does not
-        depend on x.
-    regression : Network or None
-        Network that predicts the conditional mean of x_mis from x_obs.
-    factor_analysis_rows, factor_analysis_steps : int
-        Rows and EM steps of the factor analysis that gives initial weights.
-    pretrain_steps : int
-        Steps of pre-training of ``regression``.
-    pretrain_time_fraction : float
-        Fraction of ``max_time`` that pre-training may take.
-    pretrain_batch_size : int
-        Rows of a step of pre-training.
-    post_pretrain_steps : int
-        Steps after pre-training, where the regression determines the validation error.
-    """
-
+    # number of pattern sets, the values of r
     n_sets: int = 1
+    # dimension of z
     n_latent: int
+    # p(m | ·), and whether the encoders see the mask (None leaves this to the mask model)
     mask_model: MaskModel = field(default_factory=NoMask)
     mask_input: bool | None = None
+    # likelihood of numeric columns: a Normal with this standard deviation on standardised data, one
+    # with a learned standard deviation, or a Student-t
     scale: Scale = "learned"
+    # training objective, and draws of z for each row: K of the importance-weighted bound
     objective: Literal["elbo", "iwae"] = "elbo"
     n_train_draws: int = 1
+    # weight of the KL terms of z and r
     beta: float = 1.0
+    # whether log p(x_obs | z, r) is weighted by 1 / (1 - missing rate)
     weight_observed: bool = False
+    # π' of the PSMVAE; "rate" is the paper's formula for each column
     pi: float | Literal["rate"] = 0.5
+    # decoder head of the PSMVAE from which missing cells are imputed where the mask does not depend
+    # on x
     impute_from: Literal["x_obs", "x_mis"] = "x_obs"
+    # network that predicts the conditional mean of x_mis from x_obs
     regression: Network | None = None
+    # rows and EM steps of the factor analysis that gives initial weights
     factor_analysis_rows: int = 3000
     factor_analysis_steps: int = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class GAINConfig(Config):
-    """Settings of GAIN, beside those of `Config`.
+    """Settings of GAIN, beside those of `Config`."""
 
-    Parameters
-    ----------
-    hint_rate : float
-        Probability that the discriminator is given the true mask of a cell.
-    alpha : float
-        Weight of the squared error of the observed cells.
-    """
-
+    # probability that the discriminator is given the true mask of a cell
     hint_rate: float
+    # weight of the squared error of the observed cells
     alpha: float
 
 

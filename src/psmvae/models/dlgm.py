@@ -7,8 +7,8 @@ from torch import Tensor
 from psmvae.kinds import Column
 from psmvae.models.batch import Batch
 from psmvae.models.config import LatentConfig
-from psmvae.models.gmvae import GMVAE, TrainingTerms
-from psmvae.nn.columns import Cells, Layout
+from psmvae.models.gmvae import GMVAE, Heads, TrainingTerms
+from psmvae.nn.columns import Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
 
@@ -23,39 +23,22 @@ class DLGM(GMVAE):
 
     the PSMVAE's term of x_mis at π' = 1, where observed cells carry no information about x_mis.
     (The paper's text calls this case π' = 0, but its formulas are those of π' = 1.)
-
-    Parameters
-    ----------
-    layout : Layout
-        The columns in the model's order.
-    config : LatentConfig
-        The configuration.
-    missing_rate : Tensor of shape (column,)
-        Fraction of missing cells of each column.
-    noise : Noise
-        Random numbers for initial weights.
     """
 
     def __init__(
         self, layout: Layout, config: LatentConfig, missing_rate: Tensor, noise: Noise
     ) -> None:
-        w = [Column(f"w{j}", "real", "Float64", 1) for j in range(len(layout.columns))]
-        layout_w = Layout.of(w)
+        n_columns = len(layout.columns)
+        layout_w = Layout.of([Column(f"w{j}", "real", "Float64", 1) for j in range(n_columns)])
         super().__init__(layout, config, missing_rate, noise, second=layout_w)
         self.q_w = QXMis(self.sizes, self.n_in, layout_w, config.network.light(), noise)
 
     def training_terms(
-        self,
-        batch: Batch,
-        inputs: Tensor,
-        z: Tensor,
-        p_x_mis: Cells,
-        p_second: Cells | None,
-        noise: Noise | None,
+        self, batch: Batch, inputs: Tensor, z: Tensor, p_x: Heads, noise: Noise | None
     ) -> TrainingTerms:
         """−KL(q(w | z, r, ·) || p(w | z, r)), and drawn values as in the GMVAE."""
-        terms = super().training_terms(batch, inputs, z, p_x_mis, p_second, noise)
-        if p_second is None:
+        terms = super().training_terms(batch, inputs, z, p_x, noise)
+        p_w = p_x[1]
+        if p_w is None:
             return terms
-        q_w = self.q_w(inputs, z, noise)
-        return TrainingTerms(-q_w.kl(p_second).sum(-1), terms.x_drawn)
+        return terms._replace(auxiliary=-self.q_w(inputs, z, noise).kl(p_w).sum(-1))

@@ -18,17 +18,7 @@ NOISE = 0.01
 
 
 class GAIN(nn.Module):
-    """A generator x̂ = G(x, m, noise) and a discriminator p(m_j = 1) = D(x̂, hint).
-
-    Parameters
-    ----------
-    layout : Layout
-        The columns in the model's order.
-    config : GAINConfig
-        The configuration.
-    noise : Noise
-        Random numbers for initial weights.
-    """
+    """A generator x̂ = G(x, m, noise) and a discriminator p(m_j = 1) = D(x̂, hint)."""
 
     statistic_column: Tensor
 
@@ -37,32 +27,18 @@ class GAIN(nn.Module):
         self.config = config
         # the generator's output is the mean of these distributions; their scales are not used
         self.inputs = Columns(layout, config.n_members, 1.0)
-        columns, network = self.inputs, config.network
-        self.generator = MLP(
-            config.n_members,
-            columns.n_features + columns.n_columns,
-            columns.n_outputs,
-            network=network,
-            noise=noise,
-        )
-        self.discriminator = MLP(
-            config.n_members,
-            columns.n_statistics + columns.n_columns,
-            columns.n_columns,
-            network=network,
-            noise=noise,
-        )
-
+        columns, n_members = self.inputs, config.n_members
+        sizes = (columns.n_features + columns.n_columns, columns.n_outputs)
+        self.generator = MLP(n_members, *sizes, config.network, noise)
+        sizes = (columns.n_statistics + columns.n_columns, columns.n_columns)
+        self.discriminator = MLP(n_members, *sizes, config.network, noise)
         # the column of each statistic
-        sizes = [n for block in columns.blocks for n in [block.n_statistics] * block.n_columns]
-        owner = torch.arange(columns.n_columns).repeat_interleave(torch.tensor(sizes))
+        repeats = [n for block in columns.blocks for n in [block.n_statistics] * block.n_columns]
+        owner = torch.arange(columns.n_columns).repeat_interleave(torch.tensor(repeats))
         self.register_buffer("statistic_column", owner, persistent=False)
 
     def generate(self, batch: Batch, filler: Tensor | float) -> Tensor:
-        """Generate E[statistics(x)] of every cell.
-
-        Axes: filler ``(member, row, feature)``; returns ``(member, row, statistic)``.
-        """
+        """Generate E[statistics(x)], ``(member, row, statistic)``; ``filler`` replaces x_mis."""
         visible = self.inputs.per_feature(batch.visible)
         filled = torch.where(visible > 0, self.inputs.features(batch.x), filler)
         outputs: Tensor = self.generator(torch.cat([filled, batch.visible], -1))
@@ -79,9 +55,7 @@ class GAIN(nn.Module):
 
         b_j = 0 for one random column of each row, and for the others with probability
         1 − ``hint_rate``, so the discriminator never sees a complete mask. A rate of 1 is the
-        definition in the GAIN paper.
-
-        Axes: m ``(member, row, column)``; returns ``(member, row, column)``.
+        definition in the GAIN paper. Returns h and b, ``(member, row, column)``.
         """
         n_columns = m.shape[-1]
         hidden = (noise.uniform(*m.shape[:-1], 1) * n_columns).long().clamp(max=n_columns - 1)

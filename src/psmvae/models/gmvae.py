@@ -19,16 +19,17 @@ from psmvae.nn.noise import Noise
 from psmvae.nn.regression import Regression
 from psmvae.nn.streams import fork
 
+Heads = tuple[Cells, Cells | None]
+"""p(x_obs | z, r), and the second output of the decoder if it was computed."""
+
 
 class TrainingTerms(NamedTuple):
-    """Quantities that only the training objective needs.
+    """Quantities that only the training objective needs."""
 
-    ``auxiliary`` ``(member, row, draw, set)`` is the term of x_mis or w in the ELBO. ``x_drawn``
-    ``(member, row, draw, set, column)`` are draws of x_mis at which p(m | x) is evaluated.
-    """
-
-    auxiliary: Tensor | None
-    x_drawn: Tensor | None
+    # the term of x_mis or w in the ELBO, (member, row, draw, set)
+    auxiliary: Tensor | None = None
+    # draws of x_mis at which p(m | x) is evaluated, (member, row, draw, set, column)
+    x_drawn: Tensor | None = None
 
 
 class GMVAE(nn.Module):
@@ -37,18 +38,7 @@ class GMVAE(nn.Module):
     With one set this is a VAE; trained on the importance-weighted bound it is MIWAE, and with
     p(m | x) not-MIWAE.
 
-    Parameters
-    ----------
-    layout : Layout
-        The columns in the model's order.
-    config : LatentConfig
-        The configuration.
-    missing_rate : Tensor of shape (column,)
-        Fraction of missing cells of each column.
-    noise : Noise
-        Random numbers for initial weights.
-    second : Layout, optional
-        Columns of a second decoder output beside x_obs: x_mis or w, in the models that have one.
+    ``second`` are the columns of a second decoder output beside x_obs: x_mis or w.
     """
 
     # buffers that depend on the table; their first axis is 1, or the member if members are fitted
@@ -57,10 +47,15 @@ class GMVAE(nn.Module):
     observed_rate: Tensor
     # 1 / (1 − missing rate), the paper's weight of log p(x_obs | z, r)
     weight_observed: Tensor
+    # factor by which posterior draws are wider than the model's, (member, column)
     draw_scale: Tensor
+    # factor by which the proposal of importance draws is wider than q(z | r, ·), (member,)
     proposal_scale: Tensor
+    # power of the importance weights of point estimates, (member,)
     weight_power: Tensor
+    # 1 if point estimates use the mean of q(z | r, ·) instead of draws, (member,)
     use_posterior_mean: Tensor
+    # weight of the regression in the mean of a column, from 0 to 1, (member, column)
     regression_weight: Tensor
 
     def __init__(
@@ -73,13 +68,22 @@ class GMVAE(nn.Module):
         second: Layout | None = None,
     ) -> None:
         super().__init__()
-        self.config = config
-        network = config.network
+        self.config, network = config, config.network
         self.inputs = Columns(layout, config.n_members, 1.0)
         n_features, n_columns = self.inputs.n_features, self.inputs.n_columns
         sizes = Sizes(config.n_members, config.n_sets, config.n_latent, n_features, n_columns)
         self.sizes = sizes
-        self.p_m = self._build_mask_module(layout, missing_rate, noise)
+        shape = MaskShape(
+            n_members=config.n_members,
+            n_sets=config.n_sets,
+            n_latent=config.n_latent,
+            columns=self.inputs,
+            names=tuple(layout.columns[position].name for position in layout.order),
+            missing_rate=missing_rate,
+            network=network.light(),
+        )
+        self.p_m: MaskModule = config.mask_model.build(shape, noise)
+        check_mask_module(self.p_m, config.n_members)
         self.sees_mask = self.p_m.as_input if config.mask_input is None else bool(config.mask_input)
         self.n_in = n_features + (n_columns if self.sees_mask else 0)
         linear = LinearPosterior(config.n_members, n_features, config.n_latent)
@@ -97,21 +101,6 @@ class GMVAE(nn.Module):
             self.regression = Regression(sizes, self.inputs, config.regression, noise)
         self._register_buffers(missing_rate)
 
-    def _build_mask_module(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> MaskModule:
-        config = self.config
-        shape = MaskShape(
-            n_members=config.n_members,
-            n_sets=config.n_sets,
-            n_latent=config.n_latent,
-            columns=self.inputs,
-            names=tuple(layout.columns[position].name for position in layout.order),
-            missing_rate=missing_rate,
-            network=config.network.light(),
-        )
-        p_m = config.mask_model.build(shape, noise)
-        check_mask_module(p_m, config.n_members)
-        return p_m
-
     def _register_buffers(self, missing_rate: Tensor) -> None:
         """Register rates of the table, and settings that are chosen on validation cells."""
         n_members, n_columns = self.sizes.n_members, self.sizes.n_columns
@@ -119,15 +108,10 @@ class GMVAE(nn.Module):
         # with axes for members, rows, draws and sets
         weight = (1 / (1 - missing_rate).mean().clamp(min=1e-3)).view(1, 1, 1, 1)
         self.register_buffer("weight_observed", weight, persistent=False)
-        # factor by which posterior draws are wider than the model's, (member, column)
         self.register_buffer("draw_scale", torch.ones(n_members, n_columns))
-        # factor by which the proposal of importance draws is wider than q(z | r, ·), (member,)
         self.register_buffer("proposal_scale", torch.ones(n_members))
-        # power of the importance weights of point estimates, (member,)
         self.register_buffer("weight_power", torch.ones(n_members))
-        # 1 if point estimates use the mean of q(z | r, ·) instead of draws, (member,)
         self.register_buffer("use_posterior_mean", torch.zeros(n_members))
-        # weight of the regression in the mean of a column, from 0 to 1, (member, column)
         self.register_buffer("regression_weight", torch.ones(n_members, n_columns))
 
     @property
@@ -158,10 +142,7 @@ class GMVAE(nn.Module):
     def heads(
         self, z: Tensor, sets: Tensor | None = None, shift: Tensor | None = None
     ) -> tuple[Cells, Cells]:
-        """p(x_obs | z, r), and the distribution from which missing cells are imputed.
-
-        Arguments are those of `psmvae.nn.factors.PX.forward`.
-        """
+        """p(x_obs | z, r), and the distribution from which missing cells are imputed."""
         both = self.imputes_from_x_mis
         p_x_obs, p_second = self.p_x(z, None, both=both, sets=sets, shift=shift)
         return p_x_obs, self.x_mis(p_x_obs, p_second) if both else p_x_obs
@@ -175,11 +156,18 @@ class GMVAE(nn.Module):
         """q(r | x_obs, m), q(z | r, x_obs, m) and the shift of the decoder outputs."""
         inputs = self.visible_input(batch)
         q_z = self._q_z(batch, inputs, None)
-        return Encoding(self._log_q_r(batch, inputs, None), q_z, self._shift(batch, q_z, None))
+        return Encoding(self.log_q_r(batch, inputs), q_z, self._shift(batch, q_z, None))
 
-    def log_q_r(self, batch: Batch) -> Tensor:
+    def log_q_r(
+        self, batch: Batch, inputs: Tensor | None = None, noise: Noise | None = None
+    ) -> Tensor:
         """Log q(r | x_obs, m), ``(member, row, set)``."""
-        return self._log_q_r(batch, self.visible_input(batch), None)
+        inputs = self.visible_input(batch) if inputs is None else inputs
+        # q(r | ·) has the mask m as input, even where observed cells are masked in training
+        if self.sees_mask and batch.visible is not batch.m:
+            inputs = torch.cat([inputs[..., : self.inputs.n_features], batch.m], -1)
+        log_q_r: Tensor = self.q_r(inputs, batch.m, noise)
+        return log_q_r
 
     def visible_input(self, batch: Batch) -> Tensor:
         """Encoder inputs from the visible cells, ``(member, row, input)``."""
@@ -189,13 +177,6 @@ class GMVAE(nn.Module):
     def visible_features(self, batch: Batch) -> Tensor:
         """Features of the visible cells, 0 for the others, ``(member, row, feature)``."""
         return self.inputs.features(batch.x) * self.inputs.per_feature(batch.visible)
-
-    def _log_q_r(self, batch: Batch, inputs: Tensor, noise: Noise | None) -> Tensor:
-        # q(r | ·) has the mask m as input, even where observed cells are masked in training
-        if self.sees_mask and batch.visible is not batch.m:
-            inputs = torch.cat([inputs[..., : self.inputs.n_features], batch.m], -1)
-        log_q_r: Tensor = self.q_r(inputs, batch.m, noise)
-        return log_q_r
 
     def _q_z(self, batch: Batch, inputs: Tensor, noise: Noise | None) -> GaussianZ:
         features = inputs[..., : self.inputs.n_features]
@@ -243,11 +224,11 @@ class GMVAE(nn.Module):
     ) -> LogDensities:
         """Evaluate all factors at z = μ + A (s · ε), for every set.
 
-        Axes: epsilon ``(member, row, draw, set, latent)``; uniform ``(member, row, draw, set,
-        column)``.
+        With ``uniform`` ``(member, row, draw, set, column)`` missing values are drawn for p(m | x).
+        ``auxiliary`` adds the terms that only the training objective needs.
         """
         inputs = self.visible_input(batch)
-        log_q_r = fork(lambda: self._log_q_r(batch, inputs, noise), inputs, batch.m)
+        log_q_r = fork(lambda: self.log_q_r(batch, inputs, noise), inputs, batch.m)
         q_z = self._q_z(batch, inputs, noise)
         z, shift = q_z.at(epsilon), self._shift(batch, q_z, noise)
         x, m, known = batch.cells()
@@ -255,13 +236,13 @@ class GMVAE(nn.Module):
         if not self.p_m.depends_on_x:
             log_p_m = fork(lambda: log_p_m_given_z(self.p_m, m, known, z), z, m, known)
         from_x_mis = self.imputes_from_x_mis
-        p_x_obs, p_second = self.p_x(z, noise, both=from_x_mis or auxiliary, shift=shift)
-        p_x_mis = self.x_mis(p_x_obs, p_second)
-        terms = TrainingTerms(None, None)
+        p_x: Heads = self.p_x(z, noise, both=from_x_mis or auxiliary, shift=shift)
+        p_x_obs, p_x_mis = p_x[0], self.x_mis(*p_x)
+        terms = TrainingTerms()
         if auxiliary:
-            terms = self.training_terms(batch, inputs, z, p_x_mis, p_second, noise)
+            terms = self.training_terms(batch, inputs, z, p_x, noise)
         elif self.p_m.depends_on_x and uniform is not None:
-            terms = TrainingTerms(None, p_x_mis.sample(uniform))
+            terms = TrainingTerms(x_drawn=p_x_mis.sample(uniform))
         x_drawn = None if terms.x_drawn is None else torch.where(m > 0, x, terms.x_drawn)
         if log_p_m is None:
             given_x = log_p_m_given_x(self.p_m, x, m, known, z, p_x_mis, x_drawn)
@@ -281,16 +262,11 @@ class GMVAE(nn.Module):
         )
 
     def log_densities_of_pairs(
-        self,
-        batch: Batch,
-        encoding: Encoding,
-        row: Tensor,
-        set_: Tensor,
-        epsilon: Tensor,
+        self, batch: Batch, encoding: Encoding, row: Tensor, set_: Tensor, epsilon: Tensor
     ) -> LogDensities:
-        """Evaluate all factors for some pairs of a row and a set.
+        """Evaluate all factors for pairs ``row, set_`` ``(pair,)``, which become rows with one set.
 
-        Axes: row, set_ ``(pair,)``; epsilon ``(member, pair, draw, 1, latent)``.
+        Axes: epsilon ``(member, pair, draw, 1, latent)``.
         """
         pairs = encoding.of(row, set_)
         z = pairs.q_z.at(epsilon)
@@ -311,23 +287,14 @@ class GMVAE(nn.Module):
         )
 
     def training_terms(
-        self,
-        batch: Batch,
-        inputs: Tensor,
-        z: Tensor,
-        p_x_mis: Cells,
-        p_second: Cells | None,
-        noise: Noise | None,
+        self, batch: Batch, inputs: Tensor, z: Tensor, p_x: Heads, noise: Noise | None
     ) -> TrainingTerms:
-        """Compute what only the training objective needs.
-
-        Axes: inputs ``(member, row, input)``; z ``(member, row, draw, set, latent)``.
-        """
-        del batch, inputs, p_second
+        """Compute what only the training objective needs."""
+        del batch, inputs
         if not self.draws_x or noise is None:
-            return TrainingTerms(None, None)
+            return TrainingTerms()
         uniform = noise.uniform(*z.shape[:-1], self.inputs.n_columns)
-        return TrainingTerms(None, p_x_mis.sample(uniform))
+        return TrainingTerms(x_drawn=self.x_mis(*p_x).sample(uniform))
 
     def predict(self, batch: Batch) -> Tensor:
         """Estimate E[statistics(x_obs)] without draws, ``(member, row, statistic)``.
@@ -343,7 +310,7 @@ class GMVAE(nn.Module):
             q_z = self._q_z(batch, inputs, None)
             shift = self._shift(batch, q_z, None)
             p_x = self.p_x(q_z.mean, None, both=False, shift=shift)[0]
-        q_r = self._log_q_r(batch, inputs, None).exp()
+        q_r = self.log_q_r(batch, inputs).exp()
         return (q_r.unsqueeze(-1) * p_x.expected().squeeze(2)).sum(2)
 
     def expected(self, densities: LogDensities) -> Tensor:
@@ -355,10 +322,7 @@ class GMVAE(nn.Module):
         return densities.p_x.expected()
 
     def sample_missing(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
-        """Draw x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``.
-
-        ``uniform`` are uniform numbers that broadcast to this shape.
-        """
+        """Draw x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
         p_x_mis = self.heads(z, shift=shift)[1]
         if not self.tilts:
             return p_x_mis.sample(uniform)

@@ -20,11 +20,7 @@ def log_missing(p_m: MaskModule, z: Tensor) -> LogTilt:
 def log_p_m_given_z(
     p_m: MaskModule, m: Tensor, known: Tensor, z: Tensor, sets: Tensor | None = None
 ) -> Tensor:
-    """Log p(m | z, r), for masks that do not depend on x.
-
-    Axes: m, known ``(member, row, 1, 1, column)``; z ``(member, row, draw, set, latent)``; sets
-    ``(row,)``; returns ``(member, row, draw, set)``.
-    """
+    """Log p(m | z, r), ``(member, row, draw, set)``, for masks that do not depend on x."""
     return (p_m.log_prob(m, z, sets) * known).sum(-1)
 
 
@@ -37,13 +33,10 @@ def log_p_m_given_x(
     p_x_mis: Cells,
     x_drawn: Tensor | None,
 ) -> Tensor:
-    r"""Log p(m | x, ·), with missing x_j drawn or integrated out.
+    r"""Log p(m | x, ·), ``(member, row, draw, set)``, with missing x_j drawn or integrated out.
 
-    Without ``x_drawn`` the term of a missing cell is :math:`\log \int p(x_j|z,r)\, p(m_j|x_j,r)\,
-    dx_j` by quadrature.
-
-    Axes: x, m, known ``(member, row, 1, 1, column)``; z ``(member, row, draw, set, latent)``;
-    x_drawn ``(member, row, draw, set, column)``; returns ``(member, row, draw, set)``.
+    Without ``x_drawn`` ``(member, row, draw, set, column)`` the term of a missing cell is
+    :math:`\log \int p(x_j|z,r)\, p(m_j|x_j,r)\, dx_j` by quadrature.
     """
     if p_m.joint:
         missing, observed = p_m(x_drawn, z, slice(0, x.shape[-1]))

@@ -21,57 +21,35 @@ from torch import Tensor
 
 from psmvae.models.batch import Batch
 from psmvae.models.config import LatentConfig
-from psmvae.models.gmvae import GMVAE, TrainingTerms
+from psmvae.models.gmvae import GMVAE, Heads, TrainingTerms
 from psmvae.nn.columns import Cells, Layout
 from psmvae.nn.factors import QXMis
 from psmvae.nn.noise import Noise
 
 
 def pi_prime(config: LatentConfig, observed_rate: Tensor) -> Tensor:
-    """π' of each column, ``(column,)``.
-
-    It is a constant, or ρ_j / (1 + ρ_j) for ``config.pi = "rate"`` with ρ_j the observed rate of
-    column j, the paper's formula.
-    """
+    """π' of each column: a constant, or the paper's ρ_j / (1 + ρ_j) with the observed rate ρ_j."""
     if config.pi == "rate":
         return observed_rate / (1 + observed_rate)
     return torch.full_like(observed_rate, float(config.pi))
 
 
 def semi_supervised_log_likelihood(
-    x: Tensor,
-    m: Tensor,
-    pi_prime: Tensor,
-    pi: Tensor,
-    p_x_mis: Cells,
-    q_x_mis: Cells,
+    x: Tensor, m: Tensor, pi_prime: Tensor, pi: Tensor, p_x_mis: Cells, q_x_mis: Cells
 ) -> Tensor:
     r"""The π' term of Table 1: the part of the ELBO that trains p(x_mis | z, r).
 
     .. math:: \sum_j (1 - \pi')\, m_j \log p(x_{mis,j} = x_j | z, r)
         - \pi_j\, KL\big(q(x_{mis,j} | z, r, \cdot) \,\|\, p(x_{mis,j} | z, r)\big)
 
-    Axes: x, m ``(member, row, 1, 1, column)``; pi_prime ``(1, 1, 1, 1, column)``; pi ``(member,
-    row, 1, 1, column)``; returns ``(member, row, draw, set)``.
+    Axes: x, m, pi ``(member, row, 1, 1, column)``; returns ``(member, row, draw, set)``.
     """
     supervised = (1 - pi_prime) * m * p_x_mis.log_prob(x)
     return torch.addcmul(supervised, pi, q_x_mis.kl(p_x_mis), value=-1.0).sum(-1)
 
 
 class PSMVAE(GMVAE):
-    """p(r) p(z|r) p(x_obs|z,r) p(x_mis|z,r) p(m|·) with q(r|·) q(z|r,·) q(x_mis|z,r,·).
-
-    Parameters
-    ----------
-    layout : Layout
-        The columns in the model's order.
-    config : LatentConfig
-        The configuration.
-    missing_rate : Tensor of shape (column,)
-        Fraction of missing cells of each column.
-    noise : Noise
-        Random numbers for initial weights.
-    """
+    """p(r) p(z|r) p(x_obs|z,r) p(x_mis|z,r) p(m|·) with q(r|·) q(z|r,·) q(x_mis|z,r,·)."""
 
     per_table = ("weight_observed", "pi")
     # π', (1, 1, 1, 1, column)
@@ -90,20 +68,13 @@ class PSMVAE(GMVAE):
         return p_x_obs if p_second is None else p_second
 
     def training_terms(
-        self,
-        batch: Batch,
-        inputs: Tensor,
-        z: Tensor,
-        p_x_mis: Cells,
-        p_second: Cells | None,
-        noise: Noise | None,
+        self, batch: Batch, inputs: Tensor, z: Tensor, p_x: Heads, noise: Noise | None
     ) -> TrainingTerms:
         """The π' term of Table 1, and x_mis drawn from q(x_mis | z, r, ·) where p(m | x) needs it.
 
         If a missing x_j is integrated out by quadrature, its q is the exact posterior and its KL
         term is 0.
         """
-        del p_second
         q_x_mis = self.q_x_mis(inputs, z, noise)
         x, m, known = batch.cells()
         x_drawn = None
@@ -111,5 +82,5 @@ class PSMVAE(GMVAE):
             x_drawn = q_x_mis.sample(noise.uniform(*z.shape[:-1], x.shape[-1]))
         integrated = self.p_m.depends_on_x and x_drawn is None
         pi = torch.where(m > 0, self.pi, 0.0 if integrated else 1.0) * known
-        term = semi_supervised_log_likelihood(x, m, self.pi, pi, p_x_mis, q_x_mis)
+        term = semi_supervised_log_likelihood(x, m, self.pi, pi, self.x_mis(*p_x), q_x_mis)
         return TrainingTerms(term, x_drawn)

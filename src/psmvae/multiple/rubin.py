@@ -45,8 +45,16 @@ class Pooled(NamedTuple):
 class WaldTest(NamedTuple):
     """Result of a multivariate test of pooled estimates.
 
-    ``statistic`` is compared with an F distribution of ``df1`` and ``df2`` degrees of freedom;
-    ``riv`` is the average relative increase in variance.
+    Parameters
+    ----------
+    statistic : float
+        F statistic.
+    df1, df2 : float
+        Degrees of freedom of its F distribution.
+    p_value : float
+        Upper tail probability.
+    riv : float
+        Average relative increase in variance due to missing data.
     """
 
     statistic: float
@@ -146,20 +154,8 @@ def pool_d2(statistic: Floats, k: int) -> WaldTest:
     return WaldTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
 
 
-def pool_d3(own: Floats, pooled: Floats, k: int) -> WaldTest:
-    """Pool likelihood-ratio statistics by D3 of Meng and Rubin (1992).
-
-    Axes: own ``(imputation,)``; pooled ``(imputation,)``.
-    """
-    m = len(own)
-    riv = float((m + 1) / (k * (m - 1)) * (own.mean() - pooled.mean()))
-    value = float(pooled.mean() / (k * (1 + riv)))
-    df2 = li_df(k, m, riv)
-    return WaldTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
-
-
 def li_df(k: int, m: int, riv: float) -> float:
-    """Denominator degrees of freedom of Li et al. (1991) for D1 and D3."""
+    """Denominator degrees of freedom of Li et al. (1991) for D1."""
     if riv <= 0:
         return float("inf")
     t = k * (m - 1)

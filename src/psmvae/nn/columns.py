@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from psmvae.kinds import KINDS, Block, Column, Distribution, Scale
-from psmvae.kinds.block import UnderSigmoid
+from psmvae.kinds import KINDS
+from psmvae.kinds.base import Block, Column, Distribution, Scale, UnderSigmoid
 from psmvae.kinds.tools import invert
 
 LogTilt = Callable[[Tensor, slice], Tensor]
@@ -20,10 +20,9 @@ columns to ``(..., column, node)``."""
 
 
 class Logistic(NamedTuple):
-    """The tilt exp(log_factor) · sigmoid(slope · x_j + offset) of numeric columns.
+    """The tilt exp(log_factor) · sigmoid(slope · x_j + offset), ``(member, 1, 1, set, column)``.
 
-    ``slope``, ``offset`` and ``log_factor`` (if not a float) are ``(member, 1, 1, set, column)``.
-    The expectation of this tilt under a normal x_j is faster than general quadrature.
+    Its expectation under a normal x_j is faster than general quadrature.
     """
 
     slope: Tensor
@@ -37,20 +36,13 @@ Logistics = Callable[[slice], Logistic | None]
 
 @dataclass(frozen=True)
 class Layout:
-    """The model's column order, in which columns with the same likelihood are adjacent.
+    """The model's column order, in which columns with the same likelihood are adjacent."""
 
-    Parameters
-    ----------
-    columns : tuple of Column
-        The columns in the table's order.
-    order : tuple of int
-        ``order[k]`` is the table position of the model's column k.
-    groups : tuple of (str, tuple of Column)
-        Kind and columns of each block, in the model's order.
-    """
-
+    # in the table's order
     columns: tuple[Column, ...]
+    # order[k] is the table position of the model's column k
     order: tuple[int, ...]
+    # kind and columns of each block, in the model's order
     groups: tuple[tuple[str, tuple[Column, ...]], ...]
 
     @classmethod
@@ -61,34 +53,15 @@ class Layout:
             kind = KINDS[columns[position].kind]
             return kind.likelihood, kind.group(columns[position])
 
-        order = sorted(range(len(columns)), key=lambda position: (*key(position), position))
-        groups: list[tuple[str, tuple[Column, ...]]] = []
-        last: tuple[str, int] | None = None
-        for position in order:
-            column = columns[position]
-            if key(position) == last:
-                kind, members = groups[-1]
-                groups[-1] = (kind, (*members, column))
-            else:
-                groups.append((column.kind, (column,)))
-                last = key(position)
-        return cls(tuple(columns), tuple(order), tuple(groups))
+        # sorting is stable: columns of a block keep the table's order
+        order = sorted(range(len(columns)), key=key)
+        blocks = [tuple(columns[k] for k in block) for _, block in groupby(order, key)]
+        groups = tuple((block[0].kind, block) for block in blocks)
+        return cls(tuple(columns), tuple(order), groups)
 
 
 class Columns(nn.Module):
-    """The blocks of a table: features of x, and distributions of x from network outputs.
-
-    Each distribution of x has an instance of its own, because scales are parameters.
-
-    Parameters
-    ----------
-    layout : Layout
-        The columns in the model's order.
-    n_members : int
-        Members of the ensemble.
-    scale : float, "learned", "network" or "student"
-        Scale of numeric likelihoods; see `psmvae.kinds.Scale`.
-    """
+    """Features of x, and a distribution of x given network outputs; its scales are parameters."""
 
     feature_column: Tensor
     output_column: Tensor
@@ -96,27 +69,24 @@ class Columns(nn.Module):
 
     def __init__(self, layout: Layout, n_members: int, scale: Scale) -> None:
         super().__init__()
-        self.blocks: list[Block] = []
-        modules = nn.ModuleList()
-        for kind, columns in layout.groups:
-            block = KINDS[kind].block(columns, n_members, scale)
-            self.blocks.append(block)
-            if isinstance(block, nn.Module):
-                modules.append(block)
-        self.parts = modules
-        self.n_columns = sum(block.n_columns for block in self.blocks)
-        self.n_features = sum(block.n_columns * block.n_features for block in self.blocks)
+        self.blocks: list[Block] = [
+            KINDS[kind].block(columns, n_members, scale) for kind, columns in layout.groups
+        ]
+        self.parts = nn.ModuleList(b for b in self.blocks if isinstance(b, nn.Module))
+        # the column of each feature and of each output, and the columns of each block
+        owners: dict[str, list[int]] = {"feature_column": [], "output_column": []}
+        self._slices: list[slice] = []
+        self.n_columns = 0
+        for block in self.blocks:
+            at = range(self.n_columns, self.n_columns + block.n_columns)
+            owners["feature_column"] += [j for j in at for _ in range(block.n_features)]
+            owners["output_column"] += [j for j in at for _ in range(block.n_outputs)]
+            self._slices.append(slice(at.start, at.stop))
+            self.n_columns = at.stop
+        for name, owner in owners.items():
+            self.register_buffer(name, torch.tensor(owner), persistent=False)
+        self.n_features, self.n_outputs = (len(owner) for owner in owners.values())
         self.n_statistics = sum(block.n_columns * block.n_statistics for block in self.blocks)
-        self.n_outputs = sum(block.n_columns * block.n_outputs for block in self.blocks)
-        ends = list(accumulate(block.n_columns for block in self.blocks))
-        starts = [0, *ends[:-1]]
-        self._slices = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        for what in ("feature", "output"):
-            owner: list[int] = []
-            for block, where in zip(self.blocks, self.slices(), strict=True):
-                for j in range(where.start, where.stop):
-                    owner += [j] * getattr(block, f"n_{what}s")
-            self.register_buffer(f"{what}_column", torch.tensor(owner), persistent=False)
         number = [not KINDS[kind].has_levels for kind, columns in layout.groups for _ in columns]
         self.register_buffer("is_number", torch.tensor(number), persistent=False)
 
@@ -136,9 +106,8 @@ class Columns(nn.Module):
 
     def per_feature(self, per_column: Tensor) -> Tensor:
         """Repeat a value of each column for its features: ``(..., column) -> (..., feature)``."""
-        if self.n_features == self.n_columns:
-            return per_column
-        return per_column[..., self.feature_column]
+        one_each = self.n_features == self.n_columns
+        return per_column if one_each else per_column[..., self.feature_column]
 
     def split(
         self, flat: Tensor, what: Literal["features", "statistics", "outputs"]
@@ -204,11 +173,10 @@ class Cells:
         for part, at in zip(self.parts, self.columns.slices(), strict=True):
             tilt = None if logistics is None else logistics(at)
             if tilt is not None and isinstance(part, UnderSigmoid):
-                log_mean = part.log_mean_sigmoid(tilt.slope, tilt.offset)
-                parts.append(log_mean + tilt.log_factor)
-                continue
-            nodes = part.nodes()
-            parts.append(torch.logsumexp(nodes.log_weight + log_tilt(nodes.x, at), -1))
+                parts.append(part.log_mean_sigmoid(tilt.slope, tilt.offset) + tilt.log_factor)
+            else:
+                nodes = part.nodes()
+                parts.append(torch.logsumexp(nodes.log_weight + log_tilt(nodes.x, at), -1))
         return joined(parts)
 
     def tilted(self, log_tilt: LogTilt, logistics: Logistics | None = None) -> Tensor:
@@ -216,10 +184,8 @@ class Cells:
 
         ``logistics`` is as in `log_expectation`.
         """
-        parts = []
-        for block, part, at in zip(
-            self.columns.blocks, self.parts, self.columns.slices(), strict=True
-        ):
+        parts, slices = [], self.columns.slices()
+        for block, part, at in zip(self.columns.blocks, self.parts, slices, strict=True):
             tilt = None if logistics is None else logistics(at)
             if tilt is not None and isinstance(part, UnderSigmoid):
                 parts.append(part.expected_by_sigmoid(tilt.slope, tilt.offset).flatten(-2))
@@ -233,10 +199,7 @@ class Cells:
         return joined(parts)
 
     def tilted_sample(self, log_tilt: LogTilt, uniform: Tensor) -> Tensor:
-        """Draw every cell from its tilted density by inverting the CDF on a grid.
-
-        ``uniform`` and the draws are ``(..., column)``.
-        """
+        """Draw every cell ``(..., column)`` from its tilted density by inverting its CDF."""
         parts = []
         for part, at in zip(self.parts, self.columns.slices(), strict=True):
             nodes = part.fine_nodes()

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from psmvae.kinds import Scale
+from psmvae.kinds.base import Scale
 from psmvae.kinds.numeric import LOG_2PI
-from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Cells, Columns, Layout, joined
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
 from psmvae.nn.network import MLP, select_sets
 from psmvae.nn.noise import Noise
+from psmvae.nn.settings import Network
 
 MAX_LOG_SCALE = 5.0
 # Up to so many vectors per row, an elementwise product is faster than a batched one.
@@ -56,16 +56,8 @@ class PR(nn.Module):
 class PZ(nn.Module):
     """p(z | r) = N(μ_r, diag σ_r²), and N(0, I) if there is one set.
 
-    With one set p(x | z) can absorb any location and scale of z.
-
-    Parameters
-    ----------
-    sizes : Sizes
-        Sizes of the model.
-    noise : Noise
-        Random numbers for the initial μ_r.
-    spread : float
-        Standard deviation of the initial μ_r.
+    With one set p(x | z) can absorb any location and scale of z. ``spread`` is the standard
+    deviation of the initial μ_r.
     """
 
     mean: Tensor
@@ -82,10 +74,7 @@ class PZ(nn.Module):
             self.log_scale = nn.Parameter(torch.zeros(shape))
 
     def log_prob(self, z: Tensor, sets: Tensor | None = None) -> Tensor:
-        """Log p(z | r) of z ``(member, row, draw, set, latent)``: ``(member, row, draw, set)``.
-
-        With ``sets`` ``(row,)`` each row has one set, and the set axis of z has size one.
-        """
+        """Log p(z | r), ``(member, row, draw, set)``, for all sets or one of each row."""
         mean, log_scale = self.mean, bounded(self.log_scale)
         if sets is not None:
             mean, log_scale = select_sets(mean, sets), select_sets(log_scale, sets)
@@ -99,14 +88,8 @@ class PZ(nn.Module):
 class GaussianZ:
     """q(z | r, x_obs, m) = N(μ, A diag(s²) Aᵀ).
 
-    Parameters
-    ----------
-    mean, log_s : Tensor of shape (member, row, 1, set, latent)
-        μ and log s.
-    a : Tensor of shape (member, row, latent, latent) or None
-        A, triangular. None for the identity.
-    log_det_a : Tensor of shape (member, row) or None
-        log det A.
+    μ and log s are ``(member, row, 1, set, latent)``, the triangular A is ``(member, row, latent,
+    latent)`` and log det A ``(member, row)``, both None for the identity.
     """
 
     mean: Tensor
@@ -117,9 +100,7 @@ class GaussianZ:
     def at(self, epsilon: Tensor) -> Tensor:
         """Return z = μ + A (s · ε) for ε ``(member, row, draw, set, latent)``; axes may be 1."""
         scaled = epsilon * torch.exp(self.log_s)
-        if self.a is None:
-            return self.mean + scaled
-        return self.mean + self._times(scaled, self.a)
+        return self.mean + (scaled if self.a is None else self._times(scaled, self.a))
 
     def of(self, row: Tensor, set_: Tensor) -> GaussianZ:
         """Select pairs ``row, set_`` ``(pair,)``. A pair becomes a row with one set."""
@@ -135,42 +116,32 @@ class GaussianZ:
             return rows_times(v, a[:, :, None, None])
         return (v.flatten(2, 3) @ a.mT).reshape(v.shape)
 
+    def _log_det(self) -> Tensor:
+        """Log det A diag(s), ``(member, row, 1, set)``."""
+        log_det = self.log_s.sum(-1)
+        return log_det if self.log_det_a is None else log_det + self.log_det_a[..., None, None]
+
     def log_prob_at(self, epsilon: Tensor) -> Tensor:
         """Log q(z | r, ·) at z = μ + A (s · ε), ``(member, row, draw, set)``."""
-        log_det = self.log_s.sum(-1)
-        if self.log_det_a is not None:
-            log_det = log_det + self.log_det_a[..., None, None]
-        return -0.5 * epsilon.square().sum(-1) - 0.5 * LOG_2PI * epsilon.shape[-1] - log_det
+        constant = 0.5 * LOG_2PI * epsilon.shape[-1]
+        return -0.5 * epsilon.square().sum(-1) - constant - self._log_det()
 
     def kl(self, p_z: PZ) -> Tensor:
         """KL(q(z | r, ·) || p(z | r)) in closed form, ``(member, row, set)``."""
         log_scale = bounded(p_z.log_scale)
         variance = torch.exp(2 * self.log_s)
-        log_det = self.log_s.sum(-1)
-        if self.a is not None and self.log_det_a is not None:
+        if self.a is not None:
             # the diagonal of A diag(s²) Aᵀ
             variance = self._times(variance, self.a.square())
-            log_det = log_det + self.log_det_a[..., None, None]
         distance = (self.mean - p_z.mean).square()
         inside = (variance + distance) * torch.exp(-2 * log_scale) - 1 + 2 * log_scale
-        return (0.5 * inside.sum(-1) - log_det).squeeze(2)
+        return (0.5 * inside.sum(-1) - self._log_det()).squeeze(2)
 
 
 class QR(nn.Module):
     """q(r | x_obs, m) = softmax(f(x_obs, m) + log p_0(r | m)); without a network for one set.
 
-    Parameters
-    ----------
-    sizes : Sizes
-        Sizes of the model.
-    n_in : int
-        Number of inputs.
-    network : Network
-        Architecture of f.
-    noise : Noise
-        Random numbers for initial weights.
-    classes : ClassPosterior or None
-        p_0(r | m), a latent class analysis of the masks. f is then initially 0.
+    p_0(r | m) is a latent class analysis of the masks. With it f is initially 0.
     """
 
     def __init__(
@@ -183,12 +154,10 @@ class QR(nn.Module):
     ) -> None:
         super().__init__()
         self.classes = classes
-        start = 0.0 if classes is not None else 1.0
         self.net: MLP | None = None
         if sizes.n_sets > 1:
-            self.net = MLP(
-                sizes.n_members, n_in, sizes.n_sets, network=network, noise=noise, start=start
-            )
+            start = 0.0 if classes is not None else 1.0
+            self.net = MLP(sizes.n_members, n_in, sizes.n_sets, network, noise, start=start)
 
     def forward(self, inputs: Tensor, m: Tensor, noise: Noise | None) -> Tensor:
         """Log q(r | ·) ``(member, row, set)`` from inputs ``(member, row, input)`` and the mask."""
@@ -201,21 +170,9 @@ class QR(nn.Module):
 
 
 class QZ(nn.Module):
-    """q(z | r, x_obs, m), with its mean relative to that of a linear-Gaussian posterior.
+    """q(z | r, x_obs, m), relative to the posterior of a factor analysis if there is one.
 
-    Parameters
-    ----------
-    sizes : Sizes
-        Sizes of the model.
-    n_in : int
-        Number of inputs.
-    network : Network
-        The architecture.
-    noise : Noise
-        Random numbers for initial weights.
-    linear : LinearPosterior or None
-        The posterior of a factor analysis. The network then models the residual of its mean and of
-        its scales, initially 0.
+    The network then models the residual of its mean and of its scales, initially 0.
     """
 
     def __init__(
@@ -228,72 +185,37 @@ class QZ(nn.Module):
     ) -> None:
         super().__init__()
         self.linear = linear
-        self.net = MLP(
-            sizes.n_members,
-            n_in + (sizes.n_latent if linear is not None else 0),
-            2 * sizes.n_latent,
-            network=network,
-            noise=noise,
-            n_sets=sizes.n_sets,
-            start=0.0 if linear is not None else 1.0,
-        )
+        start = 1.0 if linear is None else 0.0
+        shape = (n_in if linear is None else n_in + sizes.n_latent, 2 * sizes.n_latent)
+        self.net = MLP(sizes.n_members, *shape, network, noise, n_sets=sizes.n_sets, start=start)
 
     def forward(
         self, inputs: Tensor, features: Tensor, visible: Tensor, noise: Noise | None
     ) -> GaussianZ:
-        """The Gaussian of each row and set.
-
-        ``inputs`` ``(member, row, input)`` are those of the network; ``features`` and ``visible``
-        ``(member, row, feature)`` those of the linear-Gaussian posterior.
-        """
+        """The Gaussian of each row and set; features and visible are for the factor analysis."""
         a = log_det_a = start = None
         if self.linear is not None:
             start, a, log_det_a = self.linear(features, visible)
             inputs = torch.cat([inputs, start], -1)
-        rows = inputs[:, :, None, None, :]
-        mean, log_s = self.net(rows, noise).chunk(2, -1)
+        mean, log_s = self.net(inputs[:, :, None, None, :], noise).chunk(2, -1)
         if start is not None:
             mean = mean + start[:, :, None, None, :]
         return GaussianZ(mean, bounded(log_s), a, log_det_a)
 
 
 class QXMis(nn.Module):
-    """q(x_mis | z, r, x_obs, m), independent across cells.
-
-    Parameters
-    ----------
-    sizes : Sizes
-        Sizes of the model.
-    n_in : int
-        Number of inputs beside z.
-    layout : Layout
-        The columns of x_mis.
-    network : Network
-        The architecture.
-    noise : Noise
-        Random numbers for initial weights.
-    """
+    """q(x_mis | z, r, x_obs, m), independent across cells."""
 
     def __init__(
         self, sizes: Sizes, n_in: int, layout: Layout, network: Network, noise: Noise
     ) -> None:
         super().__init__()
         self.columns = Columns(layout, sizes.n_members, scale="network")
-        self.net = MLP(
-            sizes.n_members,
-            n_in + sizes.n_latent,
-            self.columns.n_outputs,
-            network=network,
-            noise=noise,
-            n_sets=sizes.n_sets,
-            set_at="first",
-        )
+        shape = (sizes.n_members, n_in + sizes.n_latent, self.columns.n_outputs)
+        self.net = MLP(*shape, network, noise, n_sets=sizes.n_sets, set_at="first")
 
     def forward(self, inputs: Tensor, z: Tensor, noise: Noise | None) -> Cells:
-        """Distribution of every cell.
-
-        ``inputs`` are ``(member, row, input)``, ``z`` is ``(member, row, draw, set, latent)``.
-        """
+        """Distribution of every cell, with ``inputs (member, row, input)`` beside z."""
         cells: Cells = self.columns(self.net(z, noise, once=inputs))
         return cells
 
@@ -302,22 +224,8 @@ class PX(nn.Module):
     """p(x_obs | z, r) and a second factor, p(x_mis | z, r) or p(w | z, r), by one decoder.
 
     Outputs are f(z, r), or b + W z + f(z, r) if ``network.linear``, with b and W initialised by
-    factor analysis and f initially 0.
-
-    Parameters
-    ----------
-    sizes : Sizes
-        Sizes of the model.
-    layout : Layout
-        The columns of x.
-    network : Network
-        Architecture of f.
-    noise : Noise
-        Random numbers for initial weights.
-    scale : float, "learned" or "student"
-        Scale of numeric likelihoods; see `psmvae.kinds.Scale`.
-    second : Layout, optional
-        The columns of the second factor: ``layout`` itself for x_mis.
+    factor analysis and f initially 0. ``second`` are the columns of the second factor: ``layout``
+    itself for x_mis.
     """
 
     output_column: Tensor
@@ -343,20 +251,10 @@ class PX(nn.Module):
             others = torch.full((self.n_outputs[1],), -1)
             owners.append(self.second.output_column if self.second_is_x else others)
         self.register_buffer("output_column", torch.cat(owners), persistent=False)
-        self.net = MLP(
-            sizes.n_members,
-            sizes.n_latent,
-            sum(self.n_outputs),
-            network=network,
-            noise=noise,
-            n_sets=sizes.n_sets,
-            set_at="first",
-            start=0.0 if network.linear else 1.0,
-        )
-        self.loading: nn.Parameter | None = None
-        if network.linear:
-            shape = (sizes.n_members, sizes.n_latent, sum(self.n_outputs))
-            self.loading = nn.Parameter(torch.zeros(shape))
+        shape = (sizes.n_members, sizes.n_latent, sum(self.n_outputs))
+        start = 0.0 if network.linear else 1.0
+        self.net = MLP(*shape, network, noise, n_sets=sizes.n_sets, set_at="first", start=start)
+        self.loading = nn.Parameter(torch.zeros(shape)) if network.linear else None
 
     @property
     def heads(self) -> list[Columns]:
@@ -372,11 +270,7 @@ class PX(nn.Module):
         sets: Tensor | None = None,
         shift: Tensor | None = None,
     ) -> tuple[Cells, Cells | None]:
-        """Compute the distributions of x_obs and of the second factor.
-
-        Axes: z ``(member, row, draw, set, latent)``; sets ``(row,)``; shift ``(member, row, 1, set,
-        output)``.
-        """
+        """Distributions of x_obs and, if ``both``, of the second factor at outputs(z) + shift."""
         outputs = self.outputs(z, noise, sets)
         if shift is not None:
             outputs = outputs + shift
@@ -395,8 +289,7 @@ class PX(nn.Module):
     def shift(self, z: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """Return weight · (target − outputs(z)), which moves the outputs at z towards a target.
 
-        Axes: z ``(member, row, 1, set, latent)``; target ``(member, row, 1, set, output of x)``;
-        weight ``(member, row, column)``; returns ``(member, row, 1, set, output)``.
+        Axes: target ``(member, row, 1, set, output of x)``; weight ``(member, row, column)``.
         """
         # the appended column has index -1: the outputs of w
         weight = torch.cat([weight, torch.zeros_like(weight[..., :1])], -1)
@@ -416,23 +309,12 @@ class PX(nn.Module):
         if self.loading is None:
             return
         start = 0
-        for head, size in zip(self.heads, self.n_outputs, strict=True):
-            at = slice(start, start + size)
-            start += size
-            if head.n_features != mean.shape[-1]:
-                continue
-            biases, loadings = [], []
-            parts = zip(
-                head.blocks,
-                head.split(mean, "features"),
-                head.split(loading, "features"),
-                head.split(scale, "features"),
-                strict=True,
-            )
-            for block, block_mean, block_loading, block_scale in parts:
-                bias, weight = block.linear_start(block_mean, block_loading)
-                biases.append(bias.flatten(-2))
-                loadings.append(weight.flatten(-2))
-                block.start_scale(block_scale[..., 0])
-            self.loading[..., at] = torch.cat(loadings, -1)
-            self.net.output_bias[..., at] = torch.cat(biases, -1).unsqueeze(1)
+        for head in (head for head in self.heads if head.n_features == mean.shape[-1]):
+            parts = [head.split(value, "features") for value in (mean, loading, scale)]
+            for block, of_mean, of_loading, of_scale in zip(head.blocks, *parts, strict=True):
+                bias, weight = block.linear_start(of_mean, of_loading)
+                at = slice(start, start + block.n_columns * block.n_outputs)
+                self.loading[..., at] = weight.flatten(-2)
+                self.net.output_bias[..., at] = bias.flatten(-2).unsqueeze(1)
+                block.start_scale(of_scale[..., 0])
+                start = at.stop

@@ -18,10 +18,9 @@ from psmvae.nn.noise import Noise
 RATE_COUNT = 0.5
 CLASS_COUNT = 1.0
 MIN_RATE = 1e-4
-# Random starts of EM, and its maximum number of steps.
+# Random starts of EM, its maximum number of steps, and the maximum number of rows.
 N_STARTS = 8
 MAX_ITER = 200
-# Maximum number of rows that classes are fitted to.
 MAX_ROWS = 5000
 # Tolerance of EM in `count_classes`, far below the gain in log-likelihood that BIC asks for.
 COUNT_TOL = 1e-4
@@ -37,15 +36,12 @@ class LatentClasses(NamedTuple):
 def log_joint(classes: LatentClasses, m: Tensor) -> Tensor:
     """Log p(r) p(m | r) of masks ``(member, row, column)``: ``(member, row, set)``."""
     missing, observed = classes.rate.log(), torch.log1p(-classes.rate)
-    per_class = m @ (observed - missing).mT
-    return per_class + (missing.sum(-1) + classes.share.log()).unsqueeze(1)
+    constant = (missing.sum(-1) + classes.share.log()).unsqueeze(1)
+    return m @ (observed - missing).mT + constant
 
 
 def fit_latent_classes(m: Tensor, n_sets: int, noise: Noise, *, tol: float = 1e-6) -> LatentClasses:
-    """Fit classes of masks by EM and return the best of several starts.
-
-    Axes: m ``(row, column)``.
-    """
+    """Fit classes of masks ``(row, column)`` by EM and return the best of several starts."""
     classes = _starts(m, n_sets, noise)
     previous = torch.full((N_STARTS,), -torch.inf, dtype=m.dtype, device=m.device)
     for _ in range(MAX_ITER):
@@ -89,21 +85,17 @@ def _em_step(classes: LatentClasses, m: Tensor) -> tuple[LatentClasses, Tensor]:
 
 
 def count_classes(m: Tensor, most: int, noise: Noise) -> int:
-    """Choose the number of classes by BIC, adding classes while it falls.
+    """Choose the number of classes of masks ``(row, column)`` by BIC, adding while it falls.
 
     Columns that are missing independently of each other, at any rates, are one class.
-
-    Axes: m ``(row, column)``.
     """
     if len(m) > MAX_ROWS:
         m = m[noise.shuffles(1, len(m))[0, :MAX_ROWS]]
     m = m.double()
     # columns that are always or never observed carry no information about classes
-    rate = (1 - m).mean(0)
-    m = m[:, (rate > 0) & (rate < 1)]
+    m = m[:, m.amin(0) < m.amax(0)]
     n_rows, n_columns = m.shape
     if n_columns < 2:
-        # one column cannot be missing together with another
         return 1
     chosen, lowest = 1, math.inf
     for n_classes in range(1, most + 1):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-# Maximum number of EM steps.
-MAX_ITER = 100
+# Maximum number of EM steps, and the change of ψ at which EM stops.
+MAX_ITER, TOL = 100, 1e-4
 # Smallest noise variance of standardised features: a float32 Cholesky factor then exists.
 MIN_PSI = 1e-3
 # Weak priors on the loadings (variance ψ / RIDGE) and on the noise (PSI_WEIGHT pseudo-observations
@@ -30,11 +30,9 @@ class FactorAnalysis(NamedTuple):
 
 
 def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
-    """p(z | visible features) = N(mean, A Aᵀ).
+    """p(z | visible features) = N(mean, A Aᵀ), with f and visible ``(member, row, feature)``.
 
     The precision is I + Σ_f visible_f w_f w_fᵀ / ψ_f = L Lᵀ, so A = L⁻ᵀ, upper triangular.
-
-    Axes: f, visible ``(member, row, feature)``; returns ``(member, row, latent)``.
     """
     n_latent = fa.loading.shape[-1]
     weight = visible / fa.psi.unsqueeze(1)
@@ -50,26 +48,15 @@ def posterior(fa: FactorAnalysis, f: Tensor, visible: Tensor) -> tuple[Tensor, T
 
 
 def rows_times(v: Tensor, a: Tensor) -> Tensor:
-    """A v with a matrix of each row: ``v (..., k)``, ``a (..., k, k)``.
-
-    Elementwise, because batched products of such small matrices are dominated by overhead.
-    """
+    """A v with a matrix of each row: ``v (..., k)``, ``a (..., k, k)``."""
+    # elementwise, because batched products of such small matrices are dominated by overhead
     return (a * v.unsqueeze(-2)).sum(-1)
 
 
 def fit_factor_analysis(
-    f: Tensor,
-    visible: Tensor,
-    n_latent: int,
-    *,
-    ridge: float = RIDGE,
-    max_iter: int = MAX_ITER,
-    tol: float = 1e-4,
+    f: Tensor, visible: Tensor, n_latent: int, ridge: float = RIDGE, max_iter: int = MAX_ITER
 ) -> FactorAnalysis:
-    """Maximum a posteriori factor analysis by EM, for each member.
-
-    Axes: f ``(member, row, feature)``; visible ``(member, row, feature)``.
-    """
+    """Maximum a posteriori factor analysis of f ``(member, row, feature)`` by EM."""
     f = f * visible
     fa = _principal_components(f, n_latent)
     prior = torch.diag(f.new_tensor([ridge] * n_latent + [0.0]))
@@ -81,20 +68,18 @@ def fit_factor_analysis(
         psi = (square - explained + PSI_WEIGHT * MIN_PSI) / (count + PSI_WEIGHT)
         change = (psi - fa.psi).abs().max()
         fa = FactorAnalysis(solved[..., -1], solved[..., :-1], psi.clamp(min=MIN_PSI))
-        if change < tol:
+        if change < TOL:
             break
     return fa
 
 
 def _principal_components(f: Tensor, n_latent: int) -> FactorAnalysis:
     """Initial parameters from a singular value decomposition, missing features set to 0."""
-    n_rows = f.shape[1]
     n_factors = min(n_latent, *f.shape[1:])
     _, s, vt = torch.linalg.svd(f, full_matrices=False)
-    loading = (vt[:, :n_factors] * (s[:, :n_factors, None] / n_rows**0.5)).transpose(1, 2)
+    loading = (vt[:, :n_factors] * (s[:, :n_factors, None] / f.shape[1] ** 0.5)).transpose(1, 2)
     loading = nn.functional.pad(loading, (0, n_latent - n_factors))
-    mean = f.new_zeros(f.shape[0], f.shape[2])
-    return FactorAnalysis(mean, loading, torch.full_like(f[:, 0], 0.5))
+    return FactorAnalysis(torch.zeros_like(f[:, 0]), loading, torch.full_like(f[:, 0], 0.5))
 
 
 def _regress_on_factors(
@@ -102,8 +87,7 @@ def _regress_on_factors(
 ) -> tuple[Tensor, Tensor]:
     """E-step and the M-step of (W, μ): ridge regression of each feature on (z, 1).
 
-    Returns the coefficients ``(member, feature, latent + 1)`` and the explained sum of squares
-    ``(member, feature)``.
+    Coefficients ``(member, feature, latent + 1)`` and explained sums ``(member, feature)``.
     """
     n_latent = fa.loading.shape[-1]
     mean_z, a = posterior(fa, f, visible)
@@ -140,12 +124,8 @@ def fit_with_validated_prior(
         other = fit_factor_analysis(f, visible, n_latent, ridge=ridge, max_iter=max_iter)
         found = r_squared(other, f, visible, validation)
         better = (found > best) & (best <= 0)
-        fa = FactorAnalysis(
-            *(
-                torch.where(better.view(-1, *[1] * (one.ndim - 1)), two, one)
-                for one, two in zip(fa, other, strict=True)
-            )
-        )
+        where = [better.view(-1, *[1] * (value.ndim - 1)) for value in fa]
+        fa = FactorAnalysis(*map(torch.where, where, other, fa))
         best = torch.where(better, found, best)
     return fa
 
@@ -156,11 +136,6 @@ class LinearPosterior(nn.Module):
     Features are standardised here, and clipped to ±``reach``: the largest absolute value that the
     factor analysis was fitted to, or MIN_REACH if that is larger. Otherwise a single outlier in a
     nearly constant column could move a row by thousands of standard deviations.
-
-    Parameters
-    ----------
-    n_members, n_features, n_latent : int
-        Sizes.
     """
 
     center: Tensor
@@ -172,21 +147,18 @@ class LinearPosterior(nn.Module):
 
     def __init__(self, n_members: int, n_features: int, n_latent: int) -> None:
         super().__init__()
-        self.register_buffer("center", torch.zeros(n_members, n_features))
-        self.register_buffer("spread", torch.ones(n_members, n_features))
-        self.register_buffer("reach", torch.full((n_members, n_features), torch.inf))
-        self.register_buffer("mean", torch.zeros(n_members, n_features))
-        self.register_buffer("loading", torch.zeros(n_members, n_features, n_latent))
-        self.register_buffer("psi", torch.ones(n_members, n_features))
+        size = (n_members, n_features)
+        self.register_buffer("center", torch.zeros(size))
+        self.register_buffer("spread", torch.ones(size))
+        self.register_buffer("reach", torch.full(size, torch.inf))
+        self.register_buffer("mean", torch.zeros(size))
+        self.register_buffer("loading", torch.zeros(*size, n_latent))
+        self.register_buffer("psi", torch.ones(size))
 
     def start(
         self, f: Tensor, visible: Tensor, validation: Tensor, max_iter: int = MAX_ITER
     ) -> FactorAnalysis:
-        """Fit the factor analysis.
-
-        Axes: f ``(member, row, feature)``; visible ``(member, row, feature)``; validation
-        ``(member, row, feature)``.
-        """
+        """Fit the factor analysis to f ``(member, row, feature)``."""
         f, visible, validation = f.double(), visible.double(), validation.double()
         count = visible.sum(1).clamp(min=1)
         center = (f * visible).sum(1) / count
@@ -196,9 +168,9 @@ class LinearPosterior(nn.Module):
         n_latent = self.loading.shape[-1]
         fa = fit_with_validated_prior(standard, visible, validation, n_latent, max_iter)
         reach = (standard.abs() * visible).amax(1).clamp(min=MIN_REACH)
-        names = ("center", "spread", "reach", "mean", "loading", "psi")
-        for name, value in zip(names, (center, spread, reach, *fa), strict=True):
-            getattr(self, name).copy_(value)
+        buffers = (self.center, self.spread, self.reach, self.mean, self.loading, self.psi)
+        for buffer, value in zip(buffers, (center, spread, reach, *fa), strict=True):
+            buffer.copy_(value)
         return FactorAnalysis(
             (center + spread * fa.mean).float(),
             (spread.unsqueeze(-1) * fa.loading).float(),
@@ -206,13 +178,8 @@ class LinearPosterior(nn.Module):
         )
 
     def forward(self, f: Tensor, visible: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean, A and log det A of q(z | x_obs) = N(mean, A Aᵀ).
-
-        ``f`` and ``visible`` are ``(member, row, feature)``; the results ``(member, row, latent)``,
-        ``(member, row, latent, latent)`` and ``(member, row)``.
-        """
-        reach = self.reach.unsqueeze(1)
-        standard = (f - self.center.unsqueeze(1)) / self.spread.unsqueeze(1)
-        standard = torch.clamp(standard, -reach, reach) * visible
+        """Mean, A and log det A of q(z | x_obs) = N(mean, A Aᵀ)."""
+        center, spread, reach = (v.unsqueeze(1) for v in (self.center, self.spread, self.reach))
+        standard = torch.clamp((f - center) / spread, -reach, reach) * visible
         mean, a = posterior(FactorAnalysis(self.mean, self.loading, self.psi), standard, visible)
         return mean, a, a.diagonal(dim1=-2, dim2=-1).log().sum(-1)

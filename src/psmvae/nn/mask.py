@@ -1,8 +1,7 @@
 """The interface of mask models p(m | x, z, r): m_j = 1 if cell j is observed, 0 if missing.
 
 Any object with a method ``build(shape, noise)`` that returns a `MaskModule` is a mask model; see
-`psmvae.nn.settings.MaskModel`. The built-in ones are in `psmvae.nn.no_mask`,
-`psmvae.nn.latent_mask`, `psmvae.nn.self_mask` and `psmvae.nn.joint_mask`.
+`psmvae.nn.settings.MaskModel`. The built-in modules are in `psmvae.nn.mask_modules`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Columns, Logistic
+from psmvae.nn.settings import Network
 
 __all__ = ["MaskModule", "MaskShape"]
-
-MIN_RATE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -223,8 +220,3 @@ def check_mask_module(module: object, n_members: int) -> None:
                 f"mask_model has a parameter {name} of shape {tuple(parameter.shape)}; the first "
                 f"axis of each must be the members, here {n_members}."
             )
-
-
-def rate_logits(rate: Tensor) -> Tensor:
-    """Logits of missing rates, with the rates clamped away from 0 and 1."""
-    return torch.logit(rate.clamp(MIN_RATE, 1 - MIN_RATE))

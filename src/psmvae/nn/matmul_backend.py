@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,9 +17,7 @@ class _Switch:
 
     def __init__(self, read: Callable[[], Any], write: Callable[[Any], None], wanted: Any) -> None:
         self.read, self.write, self.wanted = read, write, wanted
-        self.lock = threading.Lock()
-        self.users = 0
-        self.before: Any = None
+        self.lock, self.users, self.before = threading.Lock(), 0, None
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -51,40 +50,27 @@ def _set_precision(value: str | None) -> None:
         torch.set_float32_matmul_precision(value)
 
 
-def _set_onednn(value: bool) -> None:
-    torch.backends.mkldnn.enabled = value  # type: ignore[assignment]
-
-
-_ONEDNN = _Switch(lambda: bool(torch.backends.mkldnn.enabled), _set_onednn, False)
+_ONEDNN = _Switch(
+    lambda: bool(torch.backends.mkldnn.enabled),
+    partial(setattr, torch.backends.mkldnn, "enabled"),
+    wanted=False,
+)
 _TF32 = _Switch(_precision, _set_precision, "high")
 
 
-@contextmanager
-def use_blas() -> Iterator[None]:
+def use_blas() -> AbstractContextManager[None]:
     """Use BLAS instead of oneDNN for matrix products on an ARM processor under Linux.
 
-    oneDNN, PyTorch's default there, takes up to a third longer for the products of a training step
-    (about a thousand rows and a hundred columns), most for transposed factors as in a backward
-    pass. No effect on other processors. The setting is process-wide; the last user restores it.
+    oneDNN, PyTorch's default there, takes up to a third longer for the products of a training step,
+    most for transposed factors as in a backward pass. No effect on other processors.
     """
-    if platform.machine() != "aarch64":
-        yield
-        return
-    with _ONEDNN.on():
-        yield
+    return _ONEDNN.on() if platform.machine() == "aarch64" else nullcontext()
 
 
-@contextmanager
-def allow_tf32(device: torch.device) -> Iterator[None]:
+def allow_tf32(device: torch.device) -> AbstractContextManager[None]:
     """Use TF32 tensor cores for float32 matrix products on a GPU.
 
     Factors are rounded to a mantissa of 10 bits and sums are not. The rounding error is far below
-    the noise of stochastic gradients, so TF32 is used in training only. The setting is
-    process-wide; the last user restores it. A precision that was set through PyTorch's newer
-    per-backend API is not changed.
+    the noise of stochastic gradients, so TF32 is used in training only.
     """
-    if device.type != "cuda":
-        yield
-        return
-    with _TF32.on():
-        yield
+    return _TF32.on() if device.type == "cuda" else nullcontext()

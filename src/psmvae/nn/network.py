@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from psmvae.nn.architecture import Network
 from psmvae.nn.noise import Noise
+from psmvae.nn.settings import Network
 
 
 class Linear(nn.Module):
@@ -27,12 +27,12 @@ class Linear(nn.Module):
     ) -> None:
         super().__init__()
         bound = 1.0 / math.sqrt(max(n_in, 1))
-        start = (2 * noise.uniform(n_members, n_in, n_out) - 1) * bound * gain
-        self.weight = nn.Parameter(start)
-        self.bias: nn.Parameter | None = None
-        if bias:
-            start = (2 * noise.uniform(n_members, 1, n_out) - 1) * bound * gain
-            self.bias = nn.Parameter(start)
+
+        def start(*shape: int) -> nn.Parameter:
+            return nn.Parameter((2 * noise.uniform(*shape) - 1) * bound * gain)
+
+        self.weight = start(n_members, n_in, n_out)
+        self.bias = start(n_members, 1, n_out) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         """One matrix product over all other axes, batched over members."""
@@ -83,7 +83,7 @@ class Residual(nn.Module):
 
     def forward(self, h: Tensor, noise: Noise | None) -> Tensor:
         """Apply the block to ``(member, ..., unit)``; ``noise`` is for dropout in training."""
-        inner = silu(self.first(self.norm(h)))
+        inner = activate(self.first(self.norm(h)), smooth=True)
         out: Tensor = h + self.second(dropout(inner, self.dropout, noise))
         return out
 
@@ -98,24 +98,10 @@ def dropout(h: Tensor, rate: float, noise: Noise | None) -> Tensor:
 class MLP(nn.Module):
     """A network of an input and r: ``(member, row, draw, set, in) -> (..., set, out)``.
 
-    Parameters
-    ----------
-    n_members : int
-        Members of the ensemble.
-    n_in, n_out : int
-        Number of inputs (without r) and outputs.
-    network : Network
-        The architecture.
-    noise : Noise
-        Random numbers for initial weights.
-    n_sets : int
-        Number of sets. 0 for a network that does not depend on r.
-    set_at : {"first", "last"}
-        Where r enters. "first" appends it one-hot to the input (decoders, whose input z has a set
-        axis). "last" adds a bias of each set to the last hidden layer (encoders, whose earlier
-        layers are then evaluated once for each row).
-    start : float
-        Gain of the initial weights of the last layer. With 0 the initial output is the bias.
+    ``n_sets`` is 0 for a network that does not depend on r. With ``set_at="first"`` r is appended
+    one-hot to the input (decoders, whose input z has a set axis). With "last" each set has a bias
+    of the last hidden layer (encoders, whose earlier layers are then evaluated once for each row).
+    ``start`` is the gain of the initial weights of the last layer.
     """
 
     one_hot: Tensor
@@ -125,44 +111,38 @@ class MLP(nn.Module):
         n_members: int,
         n_in: int,
         n_out: int,
-        *,
         network: Network,
         noise: Noise,
+        *,
         n_sets: int = 0,
         set_at: Literal["first", "last"] = "last",
         start: float = 1.0,
     ) -> None:
         super().__init__()
-        width = network.width
+        width, depth, self.dropout = network.width, network.depth, network.dropout
         self.residual = network.residual
-        self.is_smooth = network.residual or network.smooth
-        self.activation = silu if self.is_smooth else relu
-        self.dropout = network.dropout
-        self.set_at = set_at
-        self.n_sets = n_sets
+        self.smooth = network.residual or network.smooth
         self.register_buffer("one_hot", torch.eye(n_sets), persistent=False)
-        appended = n_sets if set_at == "first" else 0
+        self.n_appended = n_sets if set_at == "first" else 0
         # the weights of the one-hot r act as a bias
-        self.first = Linear(n_members, n_in + appended, width, noise, bias=appended == 0)
-        if appended and network.residual:
-            with torch.no_grad():
-                sets = 2 * noise.uniform(n_members, n_sets, width) - 1
-                self.first.weight[:, n_in:] = sets
+        n_first = n_in + self.n_appended
+        self.first = Linear(n_members, n_first, width, noise, bias=self.n_appended == 0)
         if network.residual:
-            self.hidden = nn.ModuleList(
-                Residual(n_members, width, network.dropout, noise) for _ in range(network.depth)
-            )
+            if self.n_appended:
+                with torch.no_grad():
+                    self.first.weight[:, n_in:] = 2 * noise.uniform(n_members, n_sets, width) - 1
+            blocks = [Residual(n_members, width, self.dropout, noise) for _ in range(depth)]
+            self.hidden = nn.ModuleList(blocks)
             self.norm = Norm(n_members, width)
         else:
-            self.hidden = nn.ModuleList(
-                Linear(n_members, width, width, noise) for _ in range(network.depth - 1)
-            )
+            layers = [Linear(n_members, width, width, noise) for _ in range(depth - 1)]
+            self.hidden = nn.ModuleList(layers)
         self.last = Linear(n_members, width, n_out, noise, gain=start)
         self.set_bias: nn.Parameter | None = None
-        if n_sets and not appended:
-            bound = 1.0 / math.sqrt(n_in + n_sets) if not network.residual else 1.0
-            bias = (2 * noise.uniform(n_members, 1, 1, n_sets, width) - 1) * bound
-            self.set_bias = nn.Parameter(bias)
+        if n_sets and not self.n_appended:
+            bound = 1.0 if network.residual else 1.0 / math.sqrt(n_in + n_sets)
+            uniform = noise.uniform(n_members, 1, 1, n_sets, width)
+            self.set_bias = nn.Parameter((2 * uniform - 1) * bound)
 
     @property
     def output_bias(self) -> nn.Parameter:
@@ -178,12 +158,11 @@ class MLP(nn.Module):
         sets: Tensor | None = None,
         once: Tensor | None = None,
     ) -> Tensor:
-        """Evaluate the network.
+        """Evaluate the network at x ``(member, row, draw, set, in)``, for all sets or ``sets``.
 
-        Axes: x ``(member, row, draw, set, in)``; sets ``(row,)``; once ``(member, row, in)``;
-        returns ``(member, row, draw, set, out)``.
+        ``once`` ``(member, row, in)`` are inputs before x, the same for all draws and sets.
         """
-        if self.n_sets and self.set_at == "first":
+        if self.n_appended:
             one_hot = self.one_hot.to(x.dtype)
             if sets is not None:
                 one_hot = one_hot[sets][:, None, None]
@@ -194,17 +173,11 @@ class MLP(nn.Module):
             n_once = once.shape[-1]
             per_row = affine(once, self.first.weight[:, :n_once], self.first.bias)
             h = affine(x, self.first.weight[:, n_once:]) + per_row[:, :, None, None]
-        if self.set_bias is not None and len(self.hidden) == 0:
+        for layer in self.hidden:
+            h = layer(h, noise) if self.residual else layer(activate(h, smooth=self.smooth))
+        if self.set_bias is not None:
             h = h + self.set_bias
-        if self.residual:
-            for block in self.hidden:
-                h = block(h, noise)
-        else:
-            for layer in self.hidden:
-                h = layer(self.activation(h))
-        if self.set_bias is not None and len(self.hidden) > 0:
-            h = h + self.set_bias
-        h = self.activation(self.norm(h) if self.residual else h)
+        h = activate(self.norm(h) if self.residual else h, smooth=self.smooth)
         out: Tensor = self.last(dropout(h, self.dropout, noise))
         return out
 
@@ -214,11 +187,7 @@ def select_sets(per_set: Tensor, sets: Tensor) -> Tensor:
     return per_set[:, 0, 0, sets, None, None]
 
 
-def relu(h: Tensor) -> Tensor:
-    """ReLU, in place if no gradient is needed."""
-    return nn.functional.relu(h, inplace=not torch.is_grad_enabled())
-
-
-def silu(h: Tensor) -> Tensor:
-    """SiLU, in place if no gradient is needed."""
-    return nn.functional.silu(h, inplace=not torch.is_grad_enabled())
+def activate(h: Tensor, *, smooth: bool) -> Tensor:
+    """SiLU if smooth, otherwise ReLU; in place if no gradient is needed."""
+    function = nn.functional.silu if smooth else nn.functional.relu
+    return function(h, inplace=not torch.is_grad_enabled())

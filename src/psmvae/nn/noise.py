@@ -11,24 +11,12 @@ from torch import Tensor
 class Noise:
     """A seeded generator of random tensors on one device.
 
-    Parameters
-    ----------
-    seed : int
-        Seed of the generator.
-    device : torch.device or str
-        Device of the tensors. The same seed gives different numbers on a CPU and a GPU.
-
-    Examples
-    --------
-    >>> from psmvae.nn.noise import Noise
-    >>> bool((Noise(1).normal(3) == Noise(1).normal(3)).all())
-    True
+    The same seed gives different numbers on a CPU and on a GPU.
     """
 
     def __init__(self, seed: int, device: torch.device | str = "cpu") -> None:
         self.device = torch.device(device)
-        self.generator = torch.Generator(device=self.device)
-        self.generator.manual_seed(seed)
+        self.generator = torch.Generator(device=self.device).manual_seed(seed)
 
     def restart(self, state: Tensor) -> None:
         """Continue from the state of another generator."""
@@ -63,10 +51,8 @@ class Noise:
 def hash_uniform(cells: Tensor, keys: Tensor, noise: Noise) -> Tensor:
     """Pseudo-random uniform numbers in (0, 1) from a hash of the cells of a row and a key.
 
-    Equal rows have equal numbers. Numbers of different rows are independent, however similar the
-    rows are.
-
-    Axes: cells ``(member, row, cell)``; keys ``(member, 1, ...)``; returns ``(member, row, ...)``.
+    Equal rows have equal numbers, and different rows independent ones, however similar they are.
+    ``cells (member, row, cell)`` and ``keys (member, 1, ...)`` give ``(member, row, ...)``.
     """
     # adding 0.0 maps -0.0 to 0.0; multiplication by an odd number modulo 2^64 is invertible
     bits = (cells.float() + 0.0).contiguous().view(torch.int32).long()

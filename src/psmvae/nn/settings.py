@@ -7,72 +7,93 @@ trained. PyTorch is imported when a module is built, so an imputer can be made w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
-
-from psmvae.nn.architecture import Network
 
 if TYPE_CHECKING:
     from psmvae.nn.mask import MaskModule, MaskShape
     from psmvae.nn.noise import Noise
 
-__all__ = [
-    "MASK_MODELS",
-    "JointMask",
-    "LatentMask",
-    "MaskModel",
-    "Network",
-    "NoMask",
-    "SelfMask",
-    "mask_model",
-]
 
-Integrate = Literal["quadrature", "draw"]
+@dataclass(frozen=True)
+class Network:
+    """The architecture of every network of a model.
+
+    Parameters
+    ----------
+    width : int, default=128
+        Units of a hidden layer.
+    depth : int, default=2
+        Number of residual blocks, or of hidden layers if ``residual`` is False.
+    residual : bool, default=True
+        Use residual blocks (LayerNorm, SiLU). Otherwise use plain layers, as in the paper.
+    dropout : float, default=0.0
+        Dropout rate of the hidden units during training.
+    linear : bool, default=True
+        Add a linear path that is initialised by factor analysis. The networks then model the
+        residuals of a linear-Gaussian model.
+    smooth : bool, default=False
+        Use SiLU in plain layers. Otherwise use ReLU, as in the paper.
+
+    Examples
+    --------
+    >>> from psmvae import Network
+    >>> Network(width=64, depth=1).width
+    64
+    >>> Network.paper()
+    Network(width=128, depth=1, residual=False, dropout=0.0, linear=False, smooth=False)
+    """
+
+    width: int = 128
+    depth: int = 2
+    residual: bool = True
+    dropout: float = 0.0
+    linear: bool = True
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        """Check types and ranges."""
+        sizes: dict[str, object] = {"width": self.width, "depth": self.depth}
+        for name, value in sizes.items():
+            if not isinstance(value, Integral):
+                raise TypeError(f"Network needs a whole number for {name}, got {value!r}.")
+        if self.width < 1 or self.depth < 1:
+            raise ValueError(
+                f"Network needs width >= 1 and depth >= 1, got width={self.width}, "
+                f"depth={self.depth}."
+            )
+        if not 0.0 <= self.dropout < 1.0:
+            raise ValueError(f"Network needs dropout in [0, 1), got {self.dropout}.")
+
+    @classmethod
+    def paper(cls) -> Network:
+        """Return the paper's architecture: one hidden ReLU layer of 128 units.
+
+        Returns
+        -------
+        Network
+            The architecture.
+        """
+        return cls(width=128, depth=1, residual=False, dropout=0.0, linear=False)
+
+    def light(self) -> Network:
+        """Return a smaller network for the factors q(x_mis | ·) and p(m | ·).
+
+        Returns
+        -------
+        Network
+            One residual block of at most 64 units. A plain network is returned unchanged.
+        """
+        return replace(self, width=min(self.width, 64), depth=1) if self.residual else self
 
 
 @runtime_checkable
 class MaskModel(Protocol):
-    """Settings of a mask model p(m | x, z, r): any object with this ``build`` method.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from torch import nn
-    >>> from torch.nn.functional import logsigmoid
-    >>> from psmvae.nn.mask import MaskModule
-    >>> from psmvae.nn.settings import MaskModel
-    >>> class ConstantRate(MaskModule):
-    ...     # each column is missing at a rate of its own, whatever z and r are
-    ...     def __init__(self, shape):
-    ...         super().__init__()
-    ...         size = (shape.n_members, 1, 1, 1, len(shape.names))
-    ...         self.logits = nn.Parameter(torch.zeros(size))
-    ...
-    ...     def forward(self, x, z, at):
-    ...         logits = self.logits[..., at].expand(*z.shape[:-1], -1)
-    ...         return logsigmoid(logits), logsigmoid(-logits)
-    >>> class ConstantRateMask:
-    ...     def build(self, shape, noise):
-    ...         return ConstantRate(shape)
-    >>> isinstance(ConstantRateMask(), MaskModel)
-    True
-    """
+    """Settings of a mask model p(m | x, z, r): any object with this ``build`` method."""
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
-        """Make the module that is trained.
-
-        Parameters
-        ----------
-        shape : psmvae.nn.mask.MaskShape
-            Sizes of the model and names of the columns.
-        noise : psmvae.nn.noise.Noise
-            Random numbers for initial weights.
-
-        Returns
-        -------
-        psmvae.nn.mask.MaskModule
-            A module. The first axis of each of its parameters is the member.
-        """
+        """Make the module that is trained; the first axis of its parameters is the member."""
         ...
 
 
@@ -104,7 +125,7 @@ class NoMask:
         psmvae.nn.mask.MaskModule
             A module without parameters.
         """
-        from psmvae.nn.no_mask import NoMaskModule
+        from psmvae.nn.mask_modules import NoMaskModule
 
         del shape, noise
         return NoMaskModule()
@@ -136,7 +157,7 @@ class LatentMask:
         psmvae.nn.mask.MaskModule
             The network.
         """
-        from psmvae.nn.latent_mask import LatentMaskModule
+        from psmvae.nn.mask_modules import LatentMaskModule
 
         return LatentMaskModule(shape, noise)
 
@@ -179,7 +200,7 @@ class SelfMask:
 
     columns: Sequence[str] | None = None
     ceiling: bool = True
-    integrate: Integrate = "quadrature"
+    integrate: Literal["quadrature", "draw"] = "quadrature"
     train_jointly: bool | None = None
     sign: Literal["high", "low"] | None = None
     tilt: bool = True
@@ -191,9 +212,9 @@ class SelfMask:
                 f"SelfMask needs a list of column names, got the string {self.columns!r}; "
                 f"did you mean [{self.columns!r}]?"
             )
-        if self.columns is not None and not isinstance(self.columns, Iterable):
-            raise TypeError(f"SelfMask needs a list of column names, got {self.columns!r}.")
         if self.columns is not None:
+            if not isinstance(self.columns, Iterable):
+                raise TypeError(f"SelfMask needs a list of column names, got {self.columns!r}.")
             object.__setattr__(self, "columns", tuple(self.columns))
         if self.integrate not in ("quadrature", "draw"):
             raise ValueError(
@@ -219,7 +240,7 @@ class SelfMask:
         psmvae.nn.mask.MaskModule
             The logistic regressions.
         """
-        from psmvae.nn.self_mask import SelfMaskModule
+        from psmvae.nn.mask_modules import SelfMaskModule
 
         unknown = set(self.columns or ()) - set(shape.names)
         if unknown:
@@ -227,17 +248,7 @@ class SelfMask:
                 f"SelfMask names columns that are not modelled: {sorted(unknown)}; "
                 f"the table has {list(shape.names)}."
             )
-        named = self.columns is not None
-        return SelfMaskModule(
-            shape,
-            noise,
-            columns=self.columns,
-            ceiling=self.ceiling,
-            draws_x=self.integrate == "draw",
-            train_jointly=named if self.train_jointly is None else self.train_jointly,
-            sign=self.sign,
-            tilts=self.tilt,
-        )
+        return SelfMaskModule(shape, noise, self)
 
 
 @dataclass(frozen=True)
@@ -282,7 +293,7 @@ class JointMask:
         psmvae.nn.mask.MaskModule
             The network.
         """
-        from psmvae.nn.joint_mask import JointMaskModule
+        from psmvae.nn.mask_modules import JointMaskModule
 
         return JointMaskModule(shape, noise, hidden=self.hidden)
 
@@ -299,28 +310,10 @@ MASK_MODELS: dict[str, MaskModel] = {
 
 
 def mask_model(setting: object) -> MaskModel:
-    """Return the mask model that a parameter stands for.
-
-    Parameters
-    ----------
-    setting : str or MaskModel
-        A name in `MASK_MODELS`, or a mask model.
-
-    Returns
-    -------
-    MaskModel
-        The mask model.
-
-    Examples
-    --------
-    >>> from psmvae.nn.settings import mask_model
-    >>> mask_model("network")
-    JointMask(hidden=32)
-    """
-    if isinstance(setting, str) and setting in MASK_MODELS:
-        return MASK_MODELS[setting]
-    if not isinstance(setting, str) and isinstance(setting, MaskModel):
-        return setting
+    """Return the mask model that a parameter stands for: a name in `MASK_MODELS`, or itself."""
+    found = MASK_MODELS.get(setting) if isinstance(setting, str) else setting
+    if isinstance(found, MaskModel):
+        return found
     raise ValueError(
         f"mask_model must be one of {sorted(MASK_MODELS)} or an object with a "
         f"build(shape, noise) method, got {setting!r}."

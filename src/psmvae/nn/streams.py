@@ -9,12 +9,9 @@ from torch import Tensor
 
 
 def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
-    """Run a function in a branch of its own while a CUDA graph is captured.
+    """Run a function in a branch of its own while a CUDA graph is captured, otherwise at once.
 
-    A training step on a GPU is replayed as a CUDA graph. Its kernels take a few microseconds each
-    and leave most of the GPU idle, so independent factors (q(r | ·) beside q(z | ·), p(m | z, r)
-    beside p(x | z, r)) are captured as parallel branches, which overlap. Anywhere else the function
-    is called at once.
+    The small kernels of a training step leave most of a GPU idle, so independent factors overlap.
     """
     sequential = torch.compiler.is_compiling() or not inputs[0].is_cuda
     if sequential or not torch.cuda.is_current_stream_capturing():

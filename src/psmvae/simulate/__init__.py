@@ -3,15 +3,6 @@
 Each mechanism takes a table, a missing rate and a random generator, and returns a `Simulated`: the
 mask and the true pattern set of each row. `MECHANISMS` has them by name. `simulated_trial` makes a
 whole table with dropout.
-
-Examples
---------
->>> import numpy as np
->>> from psmvae.simulate import MECHANISMS
->>> table = np.arange(6.0).reshape(3, 2)
->>> simulated = MECHANISMS["mcar"](table, 0.5, np.random.default_rng(1))
->>> np.where(simulated.m, table, np.nan).tolist()
-[[0.0, 1.0], [nan, 3.0], [nan, nan]]
 """
 
 from __future__ import annotations
@@ -59,19 +50,5 @@ MECHANISMS: dict[str, Callable[..., Simulated]] = {
 """The mechanisms by the name they have in ``psmvae simulate --mechanism``.
 
 Each is called as ``mechanism(table, rate, rng, columns=None, ...)`` and returns a `Simulated`.
-
-============= ==================================================================
-name          function
-============= ==================================================================
-``mcar``      `mcar`
-``mar``       `mar`
-``mnar``      `mnar_above` with ``n_columns=1``
-``mnar-two``  `mnar_above` with ``n_columns=2``
-``mnar-all``  `mnar_above`
-``mnar-mcar`` `mnar_mcar`
-``mnar-self`` `mnar_self`
-``quantile``  `quantile_cut`
-``blocks``    `blocks`
-``label``     `label_patterns`, which needs the parameter ``label``
-============= ==================================================================
+``label`` needs the parameter ``label`` as well.
 """

@@ -1,7 +1,4 @@
-"""MCAR and self-masking above the median: the mechanisms of the paper's experiments.
-
-No mechanism changes its input. All randomness comes from the generator.
-"""
+"""MCAR and self-masking above the median: the mechanisms of the paper's experiments."""
 
 from __future__ import annotations
 
@@ -45,12 +42,10 @@ def mcar(
     Raises
     ------
     ValueError
-        If `rate` is not a probability, or `columns` names no column, a column twice, an unknown
-        column or one without an observed cell.
+        If `rate` is not a probability, or a column is unknown, repeated or has no observed cell.
 
     Examples
     --------
-    >>> import numpy as np
     >>> mcar(np.ones((3, 2)), 0.5, np.random.default_rng(1)).m
     array([[ True,  True],
            [False,  True],
@@ -67,8 +62,7 @@ def mcar(
 def mnar_column(table: Any, rate: float, rng: np.random.Generator) -> Simulated:
     """Self-masking of one random column: cells above its median are missing with chance `rate`.
 
-    The other columns stay observed. The column is drawn among those in which the share of rows
-    above the median is strictly between 10 % and 90 %. It is `mnar_above` with ``n_columns=1``.
+    The other columns stay observed. It is `mnar_above` with ``n_columns=1``.
 
     Parameters
     ----------
@@ -91,7 +85,6 @@ def mnar_column(table: Any, rate: float, rng: np.random.Generator) -> Simulated:
 
     Examples
     --------
-    >>> import numpy as np
     >>> table = np.arange(8.0).reshape(4, 2)
     >>> simulated = mnar_column(table, 1.0, np.random.default_rng(0))
     >>> simulated.columns, simulated.sets.tolist()
@@ -131,19 +124,18 @@ def mnar_above(
     Returns
     -------
     Simulated
-        Two rows are in the same set if the same self-masked columns are above their medians. The
-        sets that occur are numbered in the order of (first column above, second column above,
-        ...). With one column, set 1 contains the rows above its median.
+        Two rows are in the same set if the same self-masked columns are above their medians. Sets
+        are numbered in the order of (first column above, second column above, ...). With one
+        column, set 1 contains the rows above its median.
 
     Raises
     ------
     ValueError
-        If `rate` is not a probability, `n_columns` is below 1, a column in `columns` is unknown or
-        has no observed cell, or fewer columns can be split at the median than needed.
+        If `rate` is not a probability, `n_columns` is below 1, a column is unknown or has no
+        observed cell, or too few columns can be split at the median.
 
     Examples
     --------
-    >>> import numpy as np
     >>> table = np.array([[1.0, 1.0], [2.0, 4.0], [3.0, 2.0], [4.0, 3.0]])
     >>> simulated = mnar_above(table, 1.0, np.random.default_rng(0))
     >>> simulated.m.tolist()
@@ -179,11 +171,10 @@ def mnar_mcar(
     rng : numpy.random.Generator
         The random generator.
     self_rate : float, default=0.5
-        Probability in [0, 1] that a cell above the median of the self-masked column becomes
-        missing.
+        The same for a cell above the median of the self-masked column.
     columns : sequence of str or int, optional
-        Names or positions of the columns that get missing cells, including the self-masked one.
-        All columns by default.
+        Names or positions of the columns that get missing cells, one of them self-masked. All
+        columns by default.
 
     Returns
     -------
@@ -193,12 +184,11 @@ def mnar_mcar(
     Raises
     ------
     ValueError
-        If `rate` or `self_rate` is not a probability, a column in `columns` is unknown or has no
-        observed cell, or no column can be split at its median.
+        If a rate is not a probability, a column is unknown or has no observed cell, or no column
+        can be split at its median.
 
     Examples
     --------
-    >>> import numpy as np
     >>> table = np.arange(8.0).reshape(4, 2)
     >>> simulated = mnar_mcar(table, 0.0, np.random.default_rng(0), self_rate=1.0)
     >>> simulated.m.tolist()
@@ -222,28 +212,25 @@ def _self_masked(
     """Draw columns that can be split at the median; without a draw, all in `columns` must be."""
     candidates = numbers.positions(columns)
     if n_columns is None:
-        suitable = tuple(j for j in candidates if _splits(numbers.x[:, j]))
+        suitable = [j for j in candidates if _splits(numbers.x[:, j])]
         wanted = max(1, len(suitable) if columns is None else len(candidates))
+    elif n_columns < 1:
+        raise ValueError(f"n_columns must be at least 1, got {n_columns!r}")
     else:
-        if n_columns < 1:
-            message = f"n_columns must be at least 1, got {n_columns!r}"
-            raise ValueError(message)
         # The first suitable columns in random order: the same distribution as redrawing until a
         # column is suitable, but it also ends if none is.
         shuffled = (candidates[i] for i in rng.permutation(len(candidates)))
-        suitable = tuple(j for j in shuffled if _splits(numbers.x[:, j]))[:n_columns]
+        suitable = [j for j in shuffled if _splits(numbers.x[:, j])][:n_columns]
         wanted = n_columns
     if len(candidates) < wanted:
-        message = f"this mechanism needs {wanted} columns, and there are {len(candidates)}"
-        raise ValueError(message)
+        raise ValueError(f"this mechanism needs {wanted} columns, and there are {len(candidates)}")
     if len(suitable) < wanted:
         found = f"only {len(suitable)} of the {wanted} columns" if suitable else "no column"
         low, high = _SHARE_ABOVE
-        message = (
+        raise ValueError(
             f"{found} can be self-masked: in {'the others' if suitable else 'each'} the share of "
             f"rows above the median is outside ({low:g}, {high:g})"
         )
-        raise ValueError(message)
     return tuple(sorted(suitable))
 
 

@@ -30,9 +30,8 @@ def quantile_cut(
     """Missing tails: cells in the tail of a column are missing with a given probability.
 
     The tail contains the share rate / probability of the column, or half of that in each of two
-    tails. Equal values are never split between a tail and the rest. If this makes a tail longer,
-    the probability in it is reduced so that the rate is still met. Levels are compared by their
-    order.
+    tails. Equal values are never split: if this makes a tail longer, the probability in it is
+    reduced so that the rate is still met. Levels are compared by their order.
 
     Parameters
     ----------
@@ -65,7 +64,6 @@ def quantile_cut(
 
     Examples
     --------
-    >>> import numpy as np
     >>> table = np.arange(10.0).reshape(-1, 1)
     >>> simulated = quantile_cut(table, 0.4, np.random.default_rng(0), tail="both")
     >>> simulated.sets.tolist()
@@ -77,35 +75,31 @@ def quantile_cut(
     check_probability("rate", rate)
     check_probability("probability", probability)
     if tail not in _TAILS:
-        message = f"tail must be one of {', '.join(_TAILS)}, got {tail!r}"
-        raise ValueError(message)
+        raise ValueError(f"tail must be one of {', '.join(_TAILS)}, got {tail!r}")
     if rate > probability:
-        message = (
+        raise ValueError(
             f"a rate of {rate:g} cannot be met: at probability {probability:g}, at most "
             f"{probability:g} of a column becomes missing"
         )
-        raise ValueError(message)
-    share = rate / probability if rate else 0.0
+    share, tails = rate / probability if rate else 0.0, _TAILS[tail]
     chosen = numbers.positions(columns)
-    codes = {j: _tails(numbers.x[:, j], share, _TAILS[tail]) for j in chosen}
-    short = [j for j in chosen if not _leaves(codes[j], numbers.x[:, j], len(_TAILS[tail]), rate)]
+    codes = {j: _tails(numbers.x[:, j], share, tails) for j in chosen}
+    short = [j for j in chosen if not _leaves(codes[j], numbers.x[:, j], len(tails), rate)]
     if columns is None:
         chosen = tuple(j for j in chosen if j not in short)
     if (columns is not None and short) or not chosen:
         what = "both tails" if tail == "both" else f"the {tail} tail"
-        message = (
+        raise ValueError(
             f"a rate of {rate:g} cannot be met by {what} of column {numbers.names[short[0]]!r}: at "
             f"probability {probability:g}, with equal values kept together, {what} would be the "
             "whole column"
         )
-        raise ValueError(message)
     m = numbers.observed()
     for j in chosen:
         in_tail = codes[j][m[:, j]]
-        counts = np.bincount(in_tail, minlength=len(_TAILS[tail]) + 1)
+        counts = np.bincount(in_tail, minlength=len(tails) + 1)
         # the tails share the rate equally, whatever their lengths
-        n_removed = rate * len(in_tail) / len(_TAILS[tail])
-        chance = n_removed / np.maximum(counts, 1)
+        chance = rate * len(in_tail) / len(tails) / np.maximum(counts, 1)
         chance[0] = 0.0
         remove_cells(m, j, chance[in_tail], rng)
     sets = numbered(np.column_stack([codes[j] for j in chosen]))
@@ -141,8 +135,8 @@ def blocks(
     Returns
     -------
     Simulated
-        Set 0 contains the rows without a missing block, set k those in which the k-th block is
-        missing. No column is self-masked.
+        Set 0 contains the rows without a missing block, set k those without the k-th block. No
+        column is self-masked.
 
     Raises
     ------
@@ -152,7 +146,6 @@ def blocks(
 
     Examples
     --------
-    >>> import numpy as np
     >>> simulated = blocks(np.ones((6, 4)), 0.4, np.random.default_rng(1), n_blocks=2)
     >>> all(len(np.unique(simulated.m[simulated.sets == k], axis=0)) <= 1 for k in (0, 1, 2))
     True
@@ -161,22 +154,19 @@ def blocks(
     check_probability("rate", rate)
     chosen = numbers.positions(columns)
     if not 1 <= n_blocks <= len(chosen):
-        message = (
+        raise ValueError(
             f"n_blocks must be between 1 and the number of columns, {len(chosen)}, got {n_blocks!r}"
         )
-        raise ValueError(message)
     if rate > 1 / n_blocks:
-        message = (
+        raise ValueError(
             f"a rate of {rate:g} cannot be met: with at most one of {n_blocks} blocks missing in a "
             f"row, the largest rate is {1 / n_blocks:.3g}"
         )
-        raise ValueError(message)
     parts = np.array_split(rng.permutation(chosen), n_blocks)
-    u: NDArray[np.float64] = rng.random(len(numbers.x))
-    # u in the k-th interval of length `rate` means that the k-th block is missing
+    # a draw in the k-th interval of length `rate` means that the k-th block is missing
     ends = rate * np.arange(1, n_blocks + 1)
-    sets = np.searchsorted(ends, u, side="right").astype(np.int64) + 1
-    sets[sets > n_blocks] = 0
+    intervals = np.searchsorted(ends, rng.random(len(numbers.x)), side="right").astype(np.int64)
+    sets = (intervals + 1) % (n_blocks + 1)
     m = numbers.observed()
     for k, part in enumerate(parts, start=1):
         m[np.ix_(sets == k, part)] = False
@@ -184,10 +174,7 @@ def blocks(
 
 
 def _tails(column: NDArray[np.float64], share: float, tails: dict[str, int]) -> NDArray[np.int64]:
-    """The code of the tail that each row is in, or 0.
-
-    A tail is the shortest one with its part of the share that does not split equal values.
-    """
+    """The code of each row's tail, the shortest of its share that splits no equal values, or 0."""
     codes = np.zeros(len(column), dtype=np.int64)
     observed = np.sort(column[~np.isnan(column)])
     # rounding errors can put a whole number slightly above itself
@@ -195,8 +182,7 @@ def _tails(column: NDArray[np.float64], share: float, tails: dict[str, int]) -> 
     if n == 0:
         return codes
     for name, code in tails.items():
-        inside = column <= observed[n - 1] if name == "low" else column >= observed[-n]
-        codes[inside] = code
+        codes[column <= observed[n - 1] if name == "low" else column >= observed[-n]] = code
     return codes
 
 

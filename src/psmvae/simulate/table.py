@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     Columns = Sequence[str | int] | str | int
 
 # Bisection steps for the intercept, and the tolerance of the mean probability.
-_BISECTIONS = 60
-_TOLERANCE = 1e-6
+_BISECTIONS, _TOLERANCE = 60, 1e-6
 # Distinguishes the generator of a mechanism from `default_rng(seed)`.
 _STREAM = 0x686F6C6573
 
@@ -32,8 +30,8 @@ _STREAM = 0x686F6C6573
 def generator(seed: int) -> np.random.Generator:
     """Return a generator for a mechanism, independent of ``default_rng(seed)``.
 
-    A table is often drawn with ``default_rng(seed)`` itself. With the same random numbers, the
-    missing cells would depend on the values of the table.
+    With the random numbers that a table was drawn with, its missing cells would depend on its
+    values.
     """
     return np.random.default_rng([seed, _STREAM])
 
@@ -53,14 +51,10 @@ class Simulated:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from psmvae.simulate import mnar_column
-    >>> table = np.arange(4.0).reshape(-1, 1)
-    >>> mnar_column(table, 1.0, np.random.default_rng(0))
-    Simulated(m=array([[ True],
-           [ True],
-           [False],
-           [False]]), sets=array([0, 0, 1, 1]), columns=(0,))
+    >>> simulated = mnar_column(np.array([[1.0], [2.0]]), 1.0, np.random.default_rng(0))
+    >>> simulated.m.tolist(), simulated.sets.tolist(), simulated.columns
+    ([[True], [False]], [0, 1], (0,))
     """
 
     m: NDArray[np.bool_]
@@ -70,22 +64,10 @@ class Simulated:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A table as numbers. Levels are numbered from 0, in the order of the data type or sorted.
+    """A table as numbers ``x`` ``(row, column)``, NaN where missing.
 
-    Parameters
-    ----------
-    x : ndarray of float of shape (row, column)
-        The cells, NaN where missing.
-    names : tuple of str
-        The column names; x0, x1, ... for an array.
-
-    Examples
-    --------
-    >>> numbers = Numbers.of([["b", 1.5], ["a", None], ["b", 0.5]])
-    >>> numbers.x.tolist()
-    [[1.0, 1.5], [0.0, nan], [1.0, 0.5]]
-    >>> numbers.positions("x1"), numbers.positions(None)
-    ((1,), (0, 1))
+    Levels are numbered from 0, in the order of the data type or sorted. Columns of an array have
+    the names x0, x1, ...
     """
 
     x: NDArray[np.float64]
@@ -93,10 +75,7 @@ class Numbers:
 
     @classmethod
     def of(cls, table: Any) -> Numbers:
-        """Convert a table.
-
-        Axes: table ``(row, column)``.
-        """
+        """Convert a table."""
         frame = open_table(table)
         columns = [_as_numbers(frame.cells(j)) for j in range(len(frame.names))]
         return cls(np.column_stack(columns), frame.names)
@@ -112,8 +91,7 @@ class Numbers:
             raise ValueError(message)
         for j in found:
             if np.isnan(self.x[:, j]).all():
-                message = f"{option}: column {self.names[j]!r} has no observed cell"
-                raise ValueError(message)
+                raise ValueError(f"{option}: column {self.names[j]!r} has no observed cell")
         return tuple(sorted(found))
 
     def _position(self, column: str | int, option: str) -> int:
@@ -137,8 +115,7 @@ class Numbers:
         """Return a column with mean 0 and variance 1, NaN where missing."""
         column = self.x[:, j]
         if np.isinf(column).any():
-            message = f"column {self.names[j]!r} contains infinity; expected finite numbers"
-            raise ValueError(message)
+            raise ValueError(f"column {self.names[j]!r} contains infinity; expected finite numbers")
         if not self.varies(j):
             message = f"column {self.names[j]!r} does not vary: missingness cannot depend on it"
             raise ValueError(message)
@@ -154,10 +131,7 @@ def standardised(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def calibrated(score: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-    """Return the probabilities sigmoid(b + score), with the b at which their mean is the rate.
-
-    Axes: score ``(row,)``; returns ``(row,)``.
-    """
+    """Return the probabilities sigmoid(b + score), with the b at which their mean is the rate."""
     if rate in (0.0, 1.0) or len(score) == 0:
         return np.full(len(score), rate)
     if np.isfinite(score).all():
@@ -169,8 +143,7 @@ def calibrated(score: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
         chance: NDArray[np.float64] = expit(score + high)
         if abs(chance.mean() - rate) < _TOLERANCE:
             return chance
-    message = f"the slope is too steep to meet the rate {rate:g}: choose a smaller one"
-    raise ValueError(message)
+    raise ValueError(f"the slope is too steep to meet the rate {rate:g}: choose a smaller one")
 
 
 def remove_cells(
@@ -193,15 +166,7 @@ def numbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 def check_probability(name: str, value: float) -> None:
     """Refuse a value that is not a probability."""
     if not 0.0 <= value <= 1.0:
-        message = f"{name} must be a probability between 0 and 1, got {value!r}"
-        raise ValueError(message)
-
-
-def check_slope(slope: float) -> None:
-    """Refuse a slope of 0 or one that is not finite."""
-    if slope == 0 or not math.isfinite(slope):
-        message = f"slope must be a number other than 0, got {slope!r}"
-        raise ValueError(message)
+        raise ValueError(f"{name} must be a probability between 0 and 1, got {value!r}")
 
 
 def _as_numbers(cells: Cells) -> NDArray[np.float64]:
@@ -213,9 +178,7 @@ def _as_numbers(cells: Cells) -> NDArray[np.float64]:
     return cells.values()
 
 
-def _distinct_floats(
-    column: NDArray[Any], observed: NDArray[np.bool_] | slice = slice(None)
-) -> NDArray[np.float64]:
+def _distinct_floats(column: NDArray[Any], observed: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Integers as floats; differences from the smallest where a float cannot hold them exactly."""
     if column[observed].size:
         low, high = column[observed].min(), column[observed].max()

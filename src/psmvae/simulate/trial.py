@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 DROPOUT_REASONS = ("none", "administrative", "bad outcome")
 OUTCOME = "week12"
 
-# Columns that are missing after administrative dropout, which happens after week 4.
-_LOST_ADMINISTRATIVELY = ("week8", "week12", "lab", "adherence")
-
-_ADMINISTRATIVE_SHARE = 0.25
+# Columns that are missing after administrative dropout, which happens after week 4, and its share.
+_LOST_ADMINISTRATIVELY, _ADMINISTRATIVE_SHARE = ("week8", "week12", "lab", "adherence"), 0.25
 # Probability of dropout given the standardised outcome y: c · sigmoid(w (y - t)). With these
 # numbers, about a third of the patients without administrative dropout, a quarter of all.
 _CEILING, _SLOPE, _THRESHOLD = 0.95, 5.0, 0.4
@@ -40,7 +38,6 @@ class Trial:
 
     Examples
     --------
-    >>> import numpy as np
     >>> trial = simulated_trial(5, rng=np.random.default_rng(0))
     >>> trial.dropout.tolist()
     [0, 2, 0, 0, 0]
@@ -84,9 +81,8 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
     - *Bad-outcome* dropout depends on the outcome itself: the worse it is, the more likely it is
       missing. Only the outcome is missing.
 
-    The second mechanism is nonignorable. Given all observed values, missing outcomes are still
-    worse than observed ones. Complete cases and methods that assume missingness at random
-    therefore underestimate the mean outcome.
+    The second mechanism is nonignorable: complete cases and methods that assume missingness at
+    random underestimate the mean outcome.
 
     Parameters
     ----------
@@ -107,7 +103,6 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
 
     Examples
     --------
-    >>> import numpy as np
     >>> trial = simulated_trial(1000, rng=np.random.default_rng(0))
     >>> trial.names
     ('arm', 'age', 'sex', 'site', 'baseline', 'week4', 'week8', 'week12', 'lab', 'adherence')
@@ -116,18 +111,17 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
     True
     """
     if n < 1:
-        message = f"n must be at least 1, got {n!r}"
-        raise ValueError(message)
+        raise ValueError(f"n must be at least 1, got {n!r}")
     complete = _patients(n, rng)
     administrative = rng.random(n) < _ADMINISTRATIVE_SHARE
-    bad = rng.random(n) < _dropout_probability(complete[OUTCOME])
+    # moments of the population and not of the sample, so that patients are independent
+    y = (complete[OUTCOME] - 44.0) / 14.0
+    bad = rng.random(n) < _CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD)))
     dropout = np.where(administrative, 1, np.where(bad, 2, 0)).astype(np.int64)
 
-    names = list(complete)
-    m = np.ones((n, len(names)), dtype=np.bool_)
-    for name in _LOST_ADMINISTRATIVELY:
-        m[dropout == 1, names.index(name)] = False
-    m[dropout == 2, names.index(OUTCOME)] = False
+    lost = dict.fromkeys(_LOST_ADMINISTRATIVELY, dropout == 1)
+    lost[OUTCOME] = dropout > 0
+    m = ~np.column_stack([lost.get(name, np.zeros(n, dtype=np.bool_)) for name in complete])
     return Trial(complete=complete, m=m, dropout=dropout)
 
 
@@ -158,10 +152,3 @@ def _patients(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
         "lab": np.round(lab, 2),
         "adherence": np.round(adherence, 1),
     }
-
-
-def _dropout_probability(outcome: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability of bad-outcome dropout."""
-    # moments of the population and not of the sample, so that patients are independent
-    y = (outcome - 44.0) / 14.0
-    return _CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD)))

@@ -1,7 +1,5 @@
 """Tables of any library: kinds of columns, encoding, filling missing cells, and files."""
 
-from psmvae.table.cells import Cells
-from psmvae.table.codec import Codec, Encoded
 from psmvae.table.errors import (
     ColumnMismatchError,
     ContentMismatchError,
@@ -11,34 +9,20 @@ from psmvae.table.errors import (
     OutputExistsError,
     StrayTextError,
     StrayTextWarning,
+    StrayValues,
     TableError,
     TooManyLevelsError,
     UnknownLevelsError,
     UnsupportedColumnError,
     UnsupportedColumnsError,
 )
-from psmvae.table.filler import Filler
-from psmvae.table.frames import Frame, open_table
-from psmvae.table.io import (
-    atomic_path,
-    check_output,
-    keep_text,
-    read_table,
-    read_text,
-    write_table,
-)
-from psmvae.table.schema import Schema, infer_kind
-from psmvae.table.stray_values import StrayValues
+from psmvae.table.io import read_table, write_table
+from psmvae.table.schema import Schema
 
 __all__ = [
-    "Cells",
-    "Codec",
     "ColumnMismatchError",
     "ContentMismatchError",
     "EmptyColumnsWarning",
-    "Encoded",
-    "Filler",
-    "Frame",
     "IdentifierWarning",
     "KindMismatchError",
     "OutputExistsError",
@@ -51,12 +35,6 @@ __all__ = [
     "UnknownLevelsError",
     "UnsupportedColumnError",
     "UnsupportedColumnsError",
-    "atomic_path",
-    "check_output",
-    "infer_kind",
-    "keep_text",
-    "open_table",
     "read_table",
-    "read_text",
     "write_table",
 ]

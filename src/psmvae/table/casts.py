@@ -11,23 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from psmvae.table.cells import Cells
+from psmvae.table.cells import Cells, is_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
 class New(NamedTuple):
-    """Values for the missing cells of a column.
+    """Values for the missing cells of a column: float, int, bool, or object holding str.
 
-    Parameters
-    ----------
-    cells : Cells
-        The column.
-    values : ndarray
-        One value a missing cell: float, int, bool, or object holding str.
-    widen : bool
-        Whether a column of integers becomes one of floats, so that values keep their fractions.
+    With `widen`, a column of integers becomes one of floats, so that values keep their fractions.
     """
 
     cells: Cells
@@ -54,7 +47,7 @@ def holds(cells: Cells, values: NDArray[Any]) -> bool:
 
 
 def as_numpy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return numbers in another NumPy type, rounded if it is an integer and clipped to its range."""
+    """Return numbers in another NumPy type, rounded to an integer type and clipped to its range."""
     if dtype.kind == "b":
         return values.astype(np.float64) >= 0.5
     if dtype.kind == "f":
@@ -69,20 +62,19 @@ def as_numpy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return cast
 
 
-def as_objects(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Return new values as Python objects of the type that `dtype` names."""
-    out = np.empty(values.size, dtype=object)
-    if values.dtype == object:
-        out[:] = values
-    elif dtype.startswith("Decimal"):
-        out[:] = [Decimal(repr(value)) for value in values.astype(np.float64).tolist()]
-    elif dtype.startswith(("Int", "UInt")):
+def as_objects(new: New) -> NDArray[Any]:
+    """Return new values as Python objects of the type of the column's content."""
+    values, dtype = new.values, "Float64" if new.widen else new.cells.dtype
+    items = values.tolist()
+    if values.dtype != object and dtype.startswith("Decimal"):
+        items = [Decimal(repr(value)) for value in values.astype(np.float64).tolist()]
+    elif values.dtype != object and is_integer(dtype):
         # Python's integers have no limits
-        out[:] = [round(value) for value in values.tolist()]
-    elif dtype == "Boolean":
-        out[:] = as_numpy(values, np.dtype(bool)).tolist()
-    else:
-        out[:] = values.tolist()
+        items = [round(value) for value in items]
+    elif values.dtype != object and dtype == "Boolean":
+        items = as_numpy(values, np.dtype(bool)).tolist()
+    out = np.empty(values.size, dtype=object)
+    out[:] = items
     return out
 
 
@@ -91,11 +83,9 @@ def as_decimals(values: NDArray[Any], precision: int, scale: int) -> list[Decima
     most = 10**precision - 1
     # Python's default context would round at 28 digits
     context = Context(prec=max(precision, 28))
-    decimals = []
-    for value in values.astype(np.float64).tolist():
-        units = round(context.scaleb(Decimal(repr(value)), scale))
-        decimals.append(context.scaleb(Decimal(min(max(units, -most), most)), -scale))
-    return decimals
+    decimals = (Decimal(repr(value)) for value in values.astype(np.float64).tolist())
+    units = (round(context.scaleb(decimal, scale)) for decimal in decimals)
+    return [context.scaleb(Decimal(min(max(unit, -most), most)), -scale) for unit in units]
 
 
 def filled_numpy(new: New) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from itertools import compress
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from psmvae.table.errors import UnsupportedColumnError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from psmvae.kinds import Level
+    from psmvae.kinds.base import Level
 
 Family = Literal["number", "bool", "string", "nothing"]
 """What the observed cells of a column are; "nothing" where no cell is observed."""
@@ -32,31 +33,24 @@ MAX_WHOLE = 2.0**53
 """Above this float64 holds whole numbers only, and not all of them."""
 
 _TEMPORAL = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
+# Python types and the narwhals types that hold them; a bool is an int too, so it comes first
+_CONTENTS: tuple[tuple[Any, str], ...] = (
+    ((bool, np.bool_), "Boolean"),
+    (str, "String"),
+    ((int, np.integer), "Int64"),
+    ((float, np.floating), "Float64"),
+    (Decimal, "Decimal"),
+)
 
 
 @dataclass(frozen=True)
 class Cells:
     """The cells of one column.
 
-    Parameters
-    ----------
-    name : str
-        The column's name.
-    dtype : str
-        Its data type as narwhals prints it; for a column of Python objects, that of its content.
-    storage : str
-        What the data type can hold, see `Storage`.
-    family : str
-        What the observed cells are, see `Family`.
-    raw : ndarray
-        All cells in a NumPy type that holds them exactly. It may be the table's own memory and
-        must not be written to. Missing cells are NaN in a float array, and arbitrary in others.
-    missing : ndarray of bool
-        True where a cell is missing: null, None, NA or NaN.
-    order : tuple, optional
-        The categories of a categorical data type, in its own order.
-    ordered : bool
-        Whether the data type declares the categories as ordered.
+    `dtype` is the data type as narwhals prints it; for Python objects, that of their content.
+    `raw` holds all cells in a NumPy type that holds them exactly. It may be the table's own memory
+    and must not be written to. Where `missing`, it is NaN in a float array and arbitrary in others.
+    `order` has the categories of a categorical data type, which may declare them as `ordered`.
     """
 
     name: str
@@ -78,6 +72,11 @@ class Cells:
         """Number of observed cells."""
         return self.missing.size - self.missing_rows.size
 
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Numbers of cells of the distinct strings; empty if the column does not hold strings."""
+        return Counter(self.observed().tolist() if self.family == "string" else ())
+
     def observed(self) -> NDArray[Any]:
         """Return the observed cells, in their own type."""
         return self.raw[~self.missing] if self.missing_rows.size else self.raw
@@ -93,22 +92,11 @@ class Cells:
 
     def levels(self) -> tuple[Level, ...]:
         """Return the distinct observed values, in the data type's order or else sorted."""
-        return self._levels
-
-    @cached_property
-    def counts(self) -> Counter[str]:
-        """Numbers of cells of the distinct strings; empty if the column does not hold strings."""
-        return Counter(self.observed().tolist() if self.family == "string" else ())
-
-    @cached_property
-    def _levels(self) -> tuple[Level, ...]:
         if self.family == "bool":
             # both, also where only one was observed
             return (False, True)
-        if self.family == "string":
-            seen = set(self.counts)
-        elif self.raw.dtype == object:
-            seen = set(self.observed().tolist())
+        if self.raw.dtype == object:
+            seen = set(self.counts or self.observed().tolist())
         else:
             # adding zero makes one level of 0.0 and -0.0
             seen = set((np.unique(self.observed()) + 0).tolist())
@@ -131,36 +119,78 @@ class Cells:
         return codes
 
 
+def is_integer(dtype: str) -> bool:
+    """Whether a narwhals name is that of an integer type."""
+    return dtype.startswith(("Int", "UInt"))
+
+
+def storage_of(name: str, dtype: nw.dtypes.DType, native: Any) -> Storage:
+    """Return what a column of a data type can hold."""
+    if isinstance(dtype, nw.Categorical | nw.Enum):
+        return "category"
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_float():
+        return "float"
+    if isinstance(dtype, nw.Boolean):
+        return "boolean"
+    if isinstance(dtype, nw.String):
+        return "string"
+    # narwhals has neither a null type nor decimals of other widths than 128 bits
+    if str(native).lower() == "null":
+        return "null"
+    if dtype.is_decimal() or str(native).startswith("decimal"):
+        return "decimal"
+    raise unsupported_dtype(name, str(native), temporal=dtype.is_temporal())
+
+
 def unsupported_dtype(name: str, dtype: str, *, temporal: bool = False) -> UnsupportedColumnError:
     """Return the error for a column of a data type that no kind can model."""
-    content = f"is of type {dtype}, which has no kind"
-    if temporal:
-        return UnsupportedColumnError(name, content, "numbers (say, days since a date)")
-    return UnsupportedColumnError(name, content)
-
-
-def empty_cells(name: str, n_rows: int, dtype: str, storage: Storage) -> Cells:
-    """Return the cells of a column without an observed one."""
-    raw = np.full(n_rows, np.nan)
-    return Cells(name, dtype, storage, "nothing", raw, np.ones(n_rows, dtype=bool))
+    convert_to = ["numbers (say, days since a date)"] if temporal else []
+    return UnsupportedColumnError(name, f"is of type {dtype}, which has no kind", *convert_to)
 
 
 def number_cells(
     name: str,
-    dtype: str,
-    storage: Storage,
     raw: NDArray[Any],
     missing: NDArray[np.bool_] | None = None,
+    *,
+    dtype: str | None = None,
+    storage: Storage | None = None,
 ) -> Cells:
-    """Return the cells of a column of numbers or bools; NaN is missing."""
-    if raw.dtype.kind == "f":
+    """Return the cells of a column of numbers or bools; NaN is missing.
+
+    By default the data type is that of the array.
+    """
+    kind = raw.dtype.kind
+    if kind == "f":
         missing = np.isnan(raw)
     elif missing is None:
         missing = np.zeros(raw.size, dtype=bool)
-    family: Family = "bool" if raw.dtype.kind == "b" else "number"
-    if missing.all():
-        family = "nothing"
+    family: Family = "nothing" if missing.all() else "bool" if kind == "b" else "number"
+    if dtype is None or storage is None:
+        storage = "boolean" if kind == "b" else "float" if kind == "f" else "integer"
+        in_numpy = raw.dtype.name.capitalize().replace("Uint", "UInt")
+        dtype = "Boolean" if kind == "b" else in_numpy
     return Cells(name, dtype, storage, family, raw, missing)
+
+
+def series_cells(name: str, series: nw.Series[Any], storage: Storage, dtype: str) -> Cells:
+    """Return the cells of a polars or Arrow column that is not categorical."""
+    if storage == "null":
+        raw = np.full(len(series), np.nan)
+        return number_cells(name, raw, dtype=dtype, storage=storage)
+    # integers of 128 bits have no NumPy type
+    if storage == "string" or dtype.endswith("128"):
+        return object_cells(name, series.to_list(), dtype=dtype, storage=storage)
+    if storage in {"float", "decimal"}:
+        raw = (series if storage == "float" else series.cast(nw.Float64())).to_numpy()
+        return number_cells(name, raw, dtype=dtype, storage=storage)
+    missing = series.is_null().to_numpy()
+    # without nulls an integer column becomes an integer array, and not one of floats
+    blank = False if storage == "boolean" else 0
+    raw = series.fill_null(blank).to_numpy() if missing.any() else series.to_numpy()
+    return number_cells(name, raw, missing, dtype=dtype, storage=storage)
 
 
 def object_cells(
@@ -179,74 +209,57 @@ def object_cells(
     )
     observed = list(compress(objects, (~missing).tolist()))
     types = Counter(map(type, observed))
-    contents = _content(name, types)
-    if not contents:
-        raw = np.full(missing.size, np.nan)
-        return Cells(name, dtype or "Object", storage, "nothing", raw, missing, order)
-    content = contents.pop() if len(contents) == 1 else "number"
-    if content == "String":
-        raw = np.empty(missing.size, dtype=object)
-        # str.__str__ turns np.str_ and other subclasses into plain strings
-        raw[~missing] = observed if set(types) == {str} else list(map(str.__str__, observed))
-        return Cells(name, dtype or content, storage, "string", raw, missing, order)
-    if content == "Boolean":
-        raw = np.zeros(missing.size, dtype=bool)
-        raw[~missing] = observed
-        return Cells(name, dtype or content, storage, "bool", raw, missing, order)
-    raw = _numbers(name, observed, missing, whole=content == "Int64")
-    if content == "number":
-        content = "Decimal" if "Decimal" in contents else "Float64"
-    return Cells(name, dtype or content, storage, "number", raw, missing, order)
+    content = _content(name, types)
+    family: Family = "number"
+    match content:
+        case "Object":
+            family, raw = "nothing", np.full(missing.size, np.nan)
+        case "String":
+            family, raw = "string", np.empty(missing.size, dtype=object)
+            # str.__str__ turns np.str_ and other subclasses into plain strings
+            raw[~missing] = observed if set(types) == {str} else list(map(str.__str__, observed))
+        case "Boolean":
+            family, raw = "bool", np.zeros(missing.size, dtype=bool)
+            raw[~missing] = observed
+        case _:
+            raw = _numbers(name, observed, missing, whole=content == "Int64")
+    return Cells(name, dtype or content, storage, family, raw, missing, order)
+
+
+def _may_be_missing(kind: type) -> bool:
+    # pandas' NA and NaT are compared by name, because pandas need not be installed
+    by_name = kind.__name__ in {"NAType", "NaTType"}
+    return by_name or issubclass(kind, NoneType | float | np.floating | Decimal)
 
 
 def _is_missing(item: Any) -> bool:
     """Whether an object marks a missing cell; its type passed `_may_be_missing`."""
-    if item is None:
-        return True
     if isinstance(item, float | np.floating):
         return bool(item != item)
     return not isinstance(item, Decimal) or item.is_nan()
 
 
-def _may_be_missing(kind: type) -> bool:
-    # pandas' NA and NaT are compared by name, because pandas need not be installed
-    return issubclass(kind, NoneType | float | np.floating | Decimal) or kind.__name__ in {
-        "NAType",
-        "NaTType",
-    }
-
-
-def _content(name: str, types: Counter[type]) -> set[str]:
-    """Return the narwhals types of a column of objects; several only if all are numeric."""
+def _content(name: str, types: Counter[type]) -> str:
+    """Return the narwhals type that holds objects of some types; "Object" if there are none."""
     contents = set()
-    for kind in types:
-        if issubclass(kind, bool | np.bool_):
-            contents.add("Boolean")
-        elif issubclass(kind, str):
-            contents.add("String")
-        elif issubclass(kind, int | np.integer):
-            contents.add("Int64")
-        elif issubclass(kind, float | np.floating):
-            contents.add("Float64")
-        elif issubclass(kind, Decimal):
-            contents.add("Decimal")
-        else:
-            raise _odd_object(name, kind, types[kind])
+    for kind, n_rows in types.items():
+        content = next((text for base, text in _CONTENTS if issubclass(kind, base)), None)
+        if content is None and issubclass(kind, _TEMPORAL):
+            raise unsupported_dtype(name, kind.__name__, temporal=True)
+        if content is None:
+            # scikit-learn's checks look for "argument must be a string.* number"
+            problem = (
+                f"holds {kind.__name__} ({n_rows} rows): a cell given in a table argument must be "
+                "a string, a bool, a number or missing"
+            )
+            raise UnsupportedColumnError(name, problem)
+        contents.add(content)
     if len(contents) > 1 and contents & {"Boolean", "String"}:
         found = ", ".join(f"{kind.__name__} ({n} rows)" for kind, n in types.most_common())
         raise UnsupportedColumnError(name, f"mixes types: {found}", "one of str, bool or numbers")
-    return contents
-
-
-def _odd_object(name: str, kind: type, n_rows: int) -> UnsupportedColumnError:
-    if issubclass(kind, _TEMPORAL):
-        return unsupported_dtype(name, kind.__name__, temporal=True)
-    # scikit-learn's checks look for "argument must be a string.* number"
-    content = (
-        f"holds {kind.__name__} ({n_rows} rows): a cell given in a table argument must be a "
-        "string, a bool, a number or missing"
-    )
-    return UnsupportedColumnError(name, content)
+    if len(contents) > 1:
+        return "Decimal" if "Decimal" in contents else "Float64"
+    return contents.pop() if contents else "Object"
 
 
 def _numbers(
@@ -260,6 +273,5 @@ def _numbers(
     try:
         raw[~missing] = [float(item) for item in observed] if raw.dtype.kind == "f" else observed
     except OverflowError as error:
-        message = f"column {name!r} holds an integer too large for a float64"
-        raise ValueError(message) from error
+        raise ValueError(f"column {name!r} holds an integer too large for a float64") from error
     return raw

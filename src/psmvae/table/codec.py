@@ -33,15 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Model values of a table.
+    """Model values x of the modelled columns, 0 where missing, and the mask m, True where observed.
 
-    Parameters
-    ----------
-    x : ndarray of float64, (row, column)
-        Model values of the modelled columns: standardised numbers, counts or codes of levels. 0
-        where missing.
-    m : ndarray of bool, (row, column)
-        True where observed.
+    Both are ``(row, column)``. Model values are standardised numbers, counts or codes of levels.
     """
 
     x: NDArray[np.float64]
@@ -54,32 +48,6 @@ class Codec:
 
     Every method takes a table or a `Frame` of `open_table`. A frame reads each column once, so
     open a table that is used several times.
-
-    Parameters
-    ----------
-    schema : Schema
-        The kinds of the columns, as `fit` finds them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> table = np.array([[1.5, 0.0], [np.nan, 1.0], [2.5, np.nan]])
-    >>> codec = Codec.fit(table)
-    >>> [column.kind for column in codec.schema.columns]
-    ['real', 'binary']
-    >>> encoded = codec.encode(table)
-    >>> encoded.x
-    array([[-1.,  0.],
-           [ 0.,  1.],
-           [ 1.,  0.]])
-    >>> encoded.m
-    array([[ True,  True],
-           [False,  True],
-           [ True, False]])
-    >>> codec.fill(table, np.ones((3, 2)))
-    array([[1.5, 0. ],
-           [2.5, 1. ],
-           [2.5, 1. ]])
     """
 
     schema: Schema
@@ -104,10 +72,8 @@ class Codec:
         if len(empty) == len(columns):
             message = f"every cell is missing: no column of {quoted(empty)} has an observed value"
             raise ValueError(message)
-        if empty:
-            warnings.warn(EmptyColumnsWarning(empty), stacklevel=2)
-        for suspect in filter(None, suspects):
-            warnings.warn(suspect, stacklevel=2)
+        for warning in filter(None, [EmptyColumnsWarning(empty) if empty else None, *suspects]):
+            warnings.warn(warning, stacklevel=2)
         return cls(Schema(tuple(columns)))
 
     def encode(
@@ -121,8 +87,7 @@ class Codec:
         from psmvae.kinds import KINDS
 
         if handle_unknown not in {"error", "missing"}:
-            message = f"handle_unknown must be 'error' or 'missing', got {handle_unknown!r}"
-            raise ValueError(message)
+            raise ValueError(f"handle_unknown must be 'error' or 'missing', got {handle_unknown!r}")
         frame, where = self._open(table)
         shape = (frame.n_rows, len(self.schema.modelled))
         x, m = np.empty(shape), np.empty(shape, dtype=bool)
@@ -130,36 +95,29 @@ class Codec:
             cells = _checked(frame.cells(where[column.name]), column)
             check_finite(cells)
             values = _codes(cells, column, handle_unknown) if column.levels else cells.values()
-            observed = ~np.isnan(values)
-            kind = KINDS[column.kind]
+            m[:, j] = ~np.isnan(values)
             check_domain(cells, column.kind, values)
             if standardise:
+                kind = KINDS[column.kind]
                 # values that overflow are clipped to the limit
                 with np.errstate(over="ignore"):
-                    standard = kind.standardise(values, column)
-                values = np.clip(standard, -kind.limit, kind.limit)
-            x[:, j] = np.where(observed, values, 0.0)
-            m[:, j] = observed
+                    values = kind.standardise(values, column)
+                values = np.clip(values, -kind.limit, kind.limit)
+            x[:, j] = np.where(m[:, j], values, 0.0)
         return Encoded(x, m)
 
     def filler(self, table: Any, *, rows: NDArray[np.bool_] | None = None) -> Filler:
-        """Return a function that fills a table with model values, as often as it is called.
-
-        Axes: rows ``(row,)``.
-        """
+        """Return a function that fills a table with model values, as often as it is called."""
         frame, where = self._open(table)
-        targets = []
-        for j, column in enumerate(self.schema.modelled):
-            cells = _checked(frame.cells(where[column.name]), column)
-            if cells.missing_rows.size:
-                targets.append(Target(where[column.name], j, column, cells))
-        return Filler(frame, targets, len(self.schema.modelled), rows)
+        targets = [
+            Target(where[column.name], j, column, _checked(frame.cells(where[column.name]), column))
+            for j, column in enumerate(self.schema.modelled)
+        ]
+        with_missing = [target for target in targets if target.cells.missing_rows.size]
+        return Filler(frame, with_missing, len(targets), rows)
 
     def fill(self, table: Any, x: NDArray[Any]) -> Any:
-        """Return the table with its missing cells replaced, and only these.
-
-        Axes: x ``(row, column)``.
-        """
+        """Return the table with the values x ``(row, column)`` in its missing cells."""
         return self.filler(table)(x)
 
     def _open(self, table: Any) -> tuple[Frame, dict[str, int]]:
@@ -169,14 +127,12 @@ class Codec:
         if not frame.has_names:
             if len(frame.names) != len(names):
                 # scikit-learn's wording
-                message = (
+                raise ValueError(
                     f"X has {len(frame.names)} features, but imputer is expecting {len(names)} "
                     "features as input"
                 )
-                raise ValueError(message)
             return frame, {name: position for position, name in enumerate(names)}
-        where = {name: position for position, name in enumerate(frame.names)}
-        known = set(names)
+        where, known = {name: position for position, name in enumerate(frame.names)}, set(names)
         unexpected = tuple(name for name in frame.names if name not in known)
         absent = tuple(name for name in names if name not in where)
         if unexpected or absent:
@@ -201,10 +157,9 @@ def _checked(cells: Cells, column: Column) -> Cells:
 def _codes(cells: Cells, column: Column, handle_unknown: str) -> NDArray[np.float64]:
     codes = cells.codes(column.levels)
     unknown = codes == -1
-    if unknown.any():
-        if handle_unknown == "error":
-            levels = tuple(dict.fromkeys(cells.raw[unknown].tolist()))
-            n_cells = int(np.count_nonzero(unknown))
-            raise UnknownLevelsError(column.name, levels, n_cells, column.levels)
-        codes[unknown] = np.nan
+    if unknown.any() and handle_unknown == "error":
+        levels = tuple(dict.fromkeys(cells.raw[unknown].tolist()))
+        n_cells = int(np.count_nonzero(unknown))
+        raise UnknownLevelsError(column.name, levels, n_cells, column.levels)
+    codes[unknown] = np.nan
     return codes

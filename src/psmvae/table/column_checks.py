@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from psmvae.table.errors import IdentifierWarning, StrayTextWarning
-from psmvae.table.stray_values import StrayValues
+from psmvae.table.errors import IdentifierWarning, StrayTextWarning, StrayValues
 
 if TYPE_CHECKING:
     from psmvae.table.cells import Cells
@@ -33,21 +32,12 @@ _FEW_LEVELS = 20
 
 def stray_values(cells: Cells) -> StrayValues | None:
     """Return the cells of a text column that are not numbers, if others are."""
-    words: dict[str, int] = {}
-    formatted: dict[str, int] = {}
-    n_numbers = 0
-    for text, n in cells.counts.most_common():
-        plain = text.strip()
-        if _NUMBER.fullmatch(plain):
-            n_numbers += n
-        elif _FORMATTED.fullmatch(plain):
-            n_numbers += n
-            formatted[text] = n
-        else:
-            words[text] = n
-    if not n_numbers or not words | formatted:
-        return None
-    return StrayValues(cells.name, n_numbers, words, formatted)
+    counts = dict(cells.counts.most_common())
+    others = {text: n for text, n in counts.items() if not _NUMBER.fullmatch(text.strip())}
+    formatted = {text: n for text, n in others.items() if _FORMATTED.fullmatch(text.strip())}
+    words = {text: n for text, n in others.items() if text not in formatted}
+    n_numbers = sum(counts.values()) - sum(words.values())
+    return StrayValues(cells.name, n_numbers, words, formatted) if n_numbers and others else None
 
 
 def accidental_text(cells: Cells) -> StrayValues | None:
@@ -80,13 +70,12 @@ def suspect_column(cells: Cells) -> StrayTextWarning | IdentifierWarning | None:
     """Return a warning about a text column that is probably not categorical."""
     if cells.family != "string" or cells.storage == "category":
         return None
-    found = accidental_text(cells)
+    found, n_levels = accidental_text(cells), len(cells.counts)
     if found is not None:
         return StrayTextWarning(cells.name, found)
-    n_levels = len(cells.counts)
-    if n_levels <= _FEW_LEVELS or 2 * n_levels <= cells.n_observed:
-        return None
-    return IdentifierWarning(cells.name, n_levels, cells.n_observed)
+    if n_levels > max(_FEW_LEVELS, cells.n_observed / 2):
+        return IdentifierWarning(cells.name, n_levels, cells.n_observed)
+    return None
 
 
 def missing_value_codes(cells: Cells) -> dict[str, int]:

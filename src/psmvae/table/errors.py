@@ -7,17 +7,15 @@ passes its own remedy to `message` and builds it from the attributes.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from psmvae.table.stray_values import StrayValues
-from psmvae.table.wording import quoted
+from psmvae.table.wording import N_SHOWN, counted, quoted
 
 if TYPE_CHECKING:
     import os
 
-    from psmvae.kinds import Level
+    from psmvae.kinds.base import Level
 
 
 class TableError(ValueError):
@@ -34,42 +32,98 @@ class TableError(ValueError):
     """
 
 
-class Reported:
-    """Base of the structured errors and warnings: a text made from the fields of a dataclass."""
+@dataclass(frozen=True)
+class StrayValues:
+    """The cells that keep a text column from being numeric.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    Parameters
+    ----------
+    column : str
+        The column's name.
+    n_numbers : int
+        Number of cells that hold a number.
+    words : dict of str to int
+        Texts that are not numbers, most frequent first, with their numbers of cells.
+    formatted : dict of str to int
+        Numbers that are not parsed as such: with thousands separators or a decimal comma.
+    """
 
-    @abstractmethod
-    def _parts(self) -> tuple[str, str]:
-        """Return the problem and the remedy."""
+    column: str
+    n_numbers: int
+    words: dict[str, int]
+    formatted: dict[str, int]
 
     @property
-    def problem(self) -> str:
-        """What is wrong, without a remedy."""
-        return self._parts()[0]
+    def codes(self) -> tuple[str, ...]:
+        """The words that `message` lists."""
+        return tuple(self.words)[:N_SHOWN]
 
     @property
     def remedy(self) -> str:
-        """What a Python user can do about it."""
-        return self._parts()[1]
+        """What a Python user can do about `words`."""
+        several = len(self.words) > 1
+        them, values = ("them", "missing values") if several else ("it", "a missing value")
+        return f"replace {them} by {values} and convert the column to numbers"
 
     def message(self, remedy: str | None = None) -> str:
-        """Return the whole text.
+        """Return the cells and what to do about them.
 
         Parameters
         ----------
         remedy : str, optional
-            A remedy in place of the one for Python users.
+            A remedy for `words` in place of `remedy`.
 
         Returns
         -------
         str
-            The problem and the remedy.
+            A clause that follows a statement about the column.
+
+        Examples
+        --------
+        >>> StrayValues("income", 199, {"unknown": 1}, {}).message("drop it")
+        "'unknown' (1 cell) is not a number, 199 other cells are; drop it"
         """
+        parts = []
+        if self.words:
+            rest = f"{self.n_numbers:,} other cell{'s are' if self.n_numbers > 1 else ' is'}"
+            verb = "are not numbers" if len(self.words) > 1 else "is not a number"
+            parts.append(f"{counted(self.words)} {verb}, {rest}")
+            parts.append(self.remedy if remedy is None else remedy)
+        if self.formatted:
+            verb = "are" if len(self.formatted) > 1 else "is"
+            parts.append(
+                f"{counted(self.formatted)} {verb} not parsed as a number; write numbers with a "
+                "decimal point and without thousands separators"
+            )
+        return "; ".join(parts)
+
+
+class Reported:
+    """Base of the structured errors and warnings: templates, and the fields of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+    _problem: ClassVar[str]
+    _remedy: ClassVar[str]
+
+    def _texts(self) -> dict[str, str]:
+        """Return texts for the templates, beside the fields."""
+        return {}
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, without a remedy."""
+        return self._problem.format(**vars(self), **self._texts())
+
+    @property
+    def remedy(self) -> str:
+        """What a Python user can do about it."""
+        return self._remedy.format(**vars(self), **self._texts())
+
+    def message(self, remedy: str | None = None) -> str:
+        """Return the problem and the remedy, or another remedy than that for Python users."""
         return f"{self.problem}; {self.remedy if remedy is None else remedy}"
 
     def __str__(self) -> str:
-        """Return the text with the Python remedy."""
         return self.message()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -83,7 +137,6 @@ class _ReportedWithStray(Reported):
     stray: StrayValues | None
 
     def message(self, remedy: str | None = None) -> str:
-        """Return the whole text; see `Reported.message`."""
         if self.stray is None:
             return super().message(remedy)
         return f"{self.problem}: {self.stray.message(remedy)}"
@@ -93,46 +146,38 @@ class _ReportedWithStray(Reported):
 class OutputExistsError(Reported, TableError):
     """The output file exists, and replacing it was not allowed.
 
-    Parameters
+    Attributes
     ----------
     path : path
         The output file.
     """
 
     path: str | os.PathLike[str]
-
-    def _parts(self) -> tuple[str, str]:
-        return f"{self.path}: the file exists already", "force=True replaces it"
+    _problem, _remedy = "{path}: the file exists already", "force=True replaces it"
 
 
 @dataclass(eq=False, repr=False)
 class UnsupportedColumnError(Reported, TypeError):
     """A column holds what no kind can model, such as dates, lists or a mixture of types.
 
-    Parameters
+    Attributes
     ----------
-    column : str
-        The column's name.
-    content : str
-        What the column is or holds, as a clause: "is of type date32[day], which has no kind".
-    convert_to : str
-        What it could be converted to.
+    column, content, convert_to : str
+        Its name, what it is or holds ("is of type date32[day], which has no kind") and what it
+        could be converted to.
     """
 
     column: str
     content: str
     convert_to: str = "numbers, strings or bools"
-
-    def _parts(self) -> tuple[str, str]:
-        problem = f"column {self.column!r} {self.content}"
-        return problem, f"convert it to {self.convert_to}, or drop it"
+    _problem, _remedy = "column {column!r} {content}", "convert it to {convert_to}, or drop it"
 
 
 @dataclass(eq=False, repr=False)
 class UnsupportedColumnsError(UnsupportedColumnError):
     """Several columns hold what no kind can model. The other attributes are those of the first.
 
-    Parameters
+    Attributes
     ----------
     errors : tuple of UnsupportedColumnError
         One error for each column.
@@ -147,7 +192,7 @@ class UnsupportedColumnsError(UnsupportedColumnError):
         return cls(first.column, first.content, first.convert_to, tuple(errors))
 
     def message(self, remedy: str | None = None) -> str:
-        """Return the text of each error, one a line; see `Reported.message`."""
+        """Return the text of each error, one a line."""
         return "\n".join(error.message(remedy) for error in self.errors)
 
 
@@ -155,24 +200,20 @@ class UnsupportedColumnsError(UnsupportedColumnError):
 class ColumnMismatchError(Reported, ValueError):
     """The columns are not those of the fitted table.
 
-    Parameters
+    Attributes
     ----------
-    unexpected : tuple of str
-        Columns that were not in the fitted table. The remedy concerns these only.
-    absent : tuple of str
-        Columns of the fitted table that are not in this one.
+    unexpected, absent : tuple of str
+        Columns that were not in the fitted table, and those of it that are not in this one.
     """
 
     unexpected: tuple[str, ...]
     absent: tuple[str, ...]
-
-    def _parts(self) -> tuple[str, str]:
-        # scikit-learn's wording
-        problem = "The feature names should match those that were passed during fit."
-        return problem, "drop these columns"
+    # scikit-learn's wording; the remedy concerns unexpected columns only
+    _problem = "The feature names should match those that were passed during fit."
+    _remedy = "drop these columns"
 
     def message(self, remedy: str | None = None) -> str:
-        """Return the whole text; see `Reported.message`."""
+        """Return the problem and both lists of columns."""
         lines = [self.problem]
         if self.unexpected:
             advice = self.remedy if remedy is None else remedy
@@ -186,48 +227,42 @@ class ColumnMismatchError(Reported, ValueError):
 class UnknownLevelsError(Reported, ValueError):
     """A column has levels that were not in the fitted table.
 
-    Parameters
+    Attributes
     ----------
     column : str
         The column's name.
-    levels : tuple
-        The unknown levels, in order of appearance.
+    levels, known_levels : tuple
+        The unknown levels, in order of appearance, and those of the fitted table.
     n_cells : int
-        Number of cells that hold one of them.
-    known_levels : tuple
-        The levels of the fitted table.
+        Number of cells that hold an unknown level.
     """
 
     column: str
     levels: tuple[Level, ...]
     n_cells: int
     known_levels: tuple[Level, ...]
+    _problem = (
+        "column {column!r} has {unknown} in {n_cells} rows, not among the {n_known} levels it was "
+        "fitted on ({known})"
+    )
+    _remedy = "handle_unknown='missing' treats these cells as missing"
 
-    def _parts(self) -> tuple[str, str]:
-        problem = (
-            f"column {self.column!r} has {quoted(self.levels, 5)} in {self.n_cells} rows, not "
-            f"among the {len(self.known_levels)} levels it was fitted on "
-            f"({quoted(self.known_levels, 5)})"
-        )
-        return problem, "handle_unknown='missing' treats these cells as missing"
+    def _texts(self) -> dict[str, str]:
+        known = self.known_levels
+        texts = {"unknown": quoted(self.levels, 5), "known": quoted(known, 5)}
+        return texts | {"n_known": str(len(known))}
 
 
 @dataclass(eq=False, repr=False)
 class TooManyLevelsError(_ReportedWithStray, ValueError):
     """A column has more levels than can be modelled.
 
-    Parameters
+    Attributes
     ----------
-    column : str
-        The column's name.
-    kind : str
-        Its kind.
-    n_levels : int
-        Number of distinct values.
-    n_observed : int
-        Number of observed cells.
-    max_levels : int
-        Largest number of levels that is modelled.
+    column, kind : str
+        The column's name and its kind.
+    n_levels, n_observed, max_levels : int
+        Numbers of distinct values and of observed cells; most levels that are modelled.
     stray : StrayValues, optional
         The cells without which the column would be numeric, if they are few.
     """
@@ -238,31 +273,25 @@ class TooManyLevelsError(_ReportedWithStray, ValueError):
     n_observed: int
     max_levels: int
     stray: StrayValues | None = None
-
-    def _parts(self) -> tuple[str, str]:
-        problem = (
-            f"column {self.column!r} ({self.kind}) has {self.n_levels} levels in "
-            f"{self.n_observed} observed rows, at most {self.max_levels} are modelled"
-        )
-        return problem, "drop it (an identifier?) or group its levels"
+    _problem = (
+        "column {column!r} ({kind}) has {n_levels} levels in {n_observed} observed rows, at most "
+        "{max_levels} are modelled"
+    )
+    _remedy = "drop it (an identifier?) or group its levels"
 
 
 @dataclass(eq=False, repr=False)
 class KindMismatchError(Reported, ValueError):
     """A column's values do not fit the kind that was declared for it.
 
-    Parameters
+    Attributes
     ----------
-    column : str
-        The column's name.
-    kind : str
-        The declared kind.
-    reason : str
-        Why it does not fit, as a clause: "has 3 levels, not two".
+    column, kind : str
+        The column's name and the declared kind.
+    reason, alternative : str
+        Why it does not fit ("has 3 levels, not two") and what can be done ("round it").
     fitting_kinds : tuple of str
         Kinds that can be declared instead.
-    alternative : str
-        What else can be done, as a clause: "round it".
     """
 
     column: str
@@ -270,24 +299,21 @@ class KindMismatchError(Reported, ValueError):
     reason: str
     fitting_kinds: tuple[str, ...]
     alternative: str
+    _problem = "column {column!r} is declared {kind} but {reason}"
+    _remedy = "declare it {fitting}, or {alternative}"
 
-    def _parts(self) -> tuple[str, str]:
-        problem = f"column {self.column!r} is declared {self.kind} but {self.reason}"
-        return problem, f"declare it {' or '.join(self.fitting_kinds)}, or {self.alternative}"
+    def _texts(self) -> dict[str, str]:
+        return {"fitting": " or ".join(self.fitting_kinds)}
 
 
 @dataclass(eq=False, repr=False)
 class StrayTextError(_ReportedWithStray, ValueError):
     """A column that was declared numeric holds text.
 
-    Parameters
+    Attributes
     ----------
-    column : str
-        The column's name.
-    kind : str
-        The declared kind.
-    dtype : str
-        The column's data type.
+    column, kind, dtype : str
+        The column's name, declared kind and data type.
     stray : StrayValues, optional
         The cells that are not numbers, where others are.
     """
@@ -296,24 +322,18 @@ class StrayTextError(_ReportedWithStray, ValueError):
     kind: str
     dtype: str
     stray: StrayValues | None = None
-
-    def _parts(self) -> tuple[str, str]:
-        problem = f"column {self.column!r} is declared {self.kind} but holds strings ({self.dtype})"
-        return problem, "declare it categorical, or convert it to numbers"
+    _problem = "column {column!r} is declared {kind} but holds strings ({dtype})"
+    _remedy = "declare it categorical, or convert it to numbers"
 
 
 @dataclass(eq=False, repr=False)
 class ContentMismatchError(_ReportedWithStray, TypeError):
     """A column that was fitted on numbers now holds strings, or the reverse.
 
-    Parameters
+    Attributes
     ----------
-    column : str
-        The column's name.
-    fitted : str
-        What it held at fit: "numbers" or "strings", with data type and kind.
-    found : str
-        What it holds now: "numbers" or "strings", with the data type.
+    column, fitted, found : str
+        Its name, what it held at fit and what it holds now: "numbers" or "strings", with the type.
     stray : StrayValues, optional
         The cells that are not numbers, where others are.
     """
@@ -322,34 +342,36 @@ class ContentMismatchError(_ReportedWithStray, TypeError):
     fitted: str
     found: str
     stray: StrayValues | None = None
+    _problem = "column {column!r} was fitted on {fitted}, but now holds {found}"
+    _remedy = "convert it to {content}"
 
-    def _parts(self) -> tuple[str, str]:
-        problem = f"column {self.column!r} was fitted on {self.fitted}, but now holds {self.found}"
-        return problem, f"convert it to {self.fitted.partition(' ')[0]}"
+    def _texts(self) -> dict[str, str]:
+        return {"content": self.fitted.partition(" ")[0]}
 
 
 @dataclass(eq=False, repr=False)
 class EmptyColumnsWarning(Reported, UserWarning):
     """Columns have no observed cell. They are not modelled and stay missing.
 
-    Parameters
+    Attributes
     ----------
     columns : tuple of str
         The columns' names.
     """
 
     columns: tuple[str, ...]
+    _problem = "columns with nothing observed are left missing: {names}"
+    _remedy = "drop them to avoid this warning"
 
-    def _parts(self) -> tuple[str, str]:
-        problem = f"columns with nothing observed are left missing: {quoted(self.columns)}"
-        return problem, "drop them to avoid this warning"
+    def _texts(self) -> dict[str, str]:
+        return {"names": quoted(self.columns)}
 
 
 @dataclass(eq=False, repr=False)
 class StrayTextWarning(_ReportedWithStray, UserWarning):
     """A text column would be numeric without a few cells. It is modelled as levels.
 
-    Parameters
+    Attributes
     ----------
     column : str
         The column's name.
@@ -359,32 +381,26 @@ class StrayTextWarning(_ReportedWithStray, UserWarning):
 
     column: str
     stray: StrayValues
-
-    def _parts(self) -> tuple[str, str]:
-        return f"column {self.column!r} is text and modelled as levels", self.stray.remedy
+    _problem, _remedy = "column {column!r} is text and modelled as levels", "{stray.remedy}"
 
 
 @dataclass(eq=False, repr=False)
 class IdentifierWarning(Reported, UserWarning):
     """A text column looks like an identifier. It is modelled as levels.
 
-    Parameters
+    Attributes
     ----------
     column : str
         The column's name.
-    n_levels : int
-        Number of distinct values.
-    n_observed : int
-        Number of observed cells.
+    n_levels, n_observed : int
+        Numbers of distinct values and of observed cells.
     """
 
     column: str
     n_levels: int
     n_observed: int
-
-    def _parts(self) -> tuple[str, str]:
-        problem = (
-            f"column {self.column!r} looks like an identifier ({self.n_levels:,} levels in "
-            f"{self.n_observed:,} observed cells) and is modelled as levels"
-        )
-        return problem, "drop it if it is one"
+    _problem = (
+        "column {column!r} looks like an identifier ({n_levels:,} levels in {n_observed:,} "
+        "observed cells) and is modelled as levels"
+    )
+    _remedy = "drop it if it is one"

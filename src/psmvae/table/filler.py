@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from psmvae.table.casts import New, as_numpy, holds
-from psmvae.table.cells import MAX_WHOLE, Cells
-from psmvae.table.dtypes import is_integer_name
+from psmvae.table.cells import MAX_WHOLE, Cells, is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,21 +18,8 @@ if TYPE_CHECKING:
     from psmvae.table.frames import Frame
 
 
-@dataclass(frozen=True)
-class Target:
-    """A column to fill.
-
-    Parameters
-    ----------
-    position : int
-        Position in the table.
-    j : int
-        Position among the modelled columns.
-    column : Column
-        The fitted column.
-    cells : Cells
-        The table's column, which has missing cells.
-    """
+class Target(NamedTuple):
+    """A column to fill: its positions in the table and among the modelled columns."""
 
     position: int
     j: int
@@ -45,21 +30,7 @@ class Target:
 class Filler:
     """Fills one table with model values; see `Codec.filler`.
 
-    Parameters
-    ----------
-    frame : Frame
-        The table.
-    targets : sequence of Target
-        The columns with missing cells.
-    n_columns : int
-        Number of modelled columns.
-    rows : ndarray of bool, optional
-        The rows that values are given for; by default all.
-
-    Raises
-    ------
-    ValueError
-        If a row with a missing cell is not among `rows`.
+    `rows` are the rows that values are given for, by default all.
     """
 
     def __init__(
@@ -75,71 +46,60 @@ class Filler:
         self._columns = [_ColumnFiller(target, rows) for target in targets]
 
     def __call__(self, x: NDArray[Any]) -> Any:
-        """Return the table with its missing cells replaced, and only these.
-
-        Axes: x ``(row, column)``.
-        """
-        model_values = np.asarray(x)
-        if model_values.shape != self._shape:
-            message = (
-                f"x must be (row, column) = {self._shape} for this table, got {model_values.shape}"
-            )
-            raise ValueError(message)
-        return self._frame.replace(
-            {column.target.position: column.new(model_values) for column in self._columns}
-        )
+        """Return the table with the values x ``(row, column)`` in its missing cells."""
+        x = np.asarray(x)
+        if x.shape != self._shape:
+            expected = f"(row, column) = {self._shape}"
+            raise ValueError(f"x must be {expected} for this table, got {x.shape}")
+        return self._frame.replace({column.position: column.new(x) for column in self._columns})
 
 
 class _ColumnFiller:
     """One column to fill, with all that does not depend on the values."""
 
     def __init__(self, target: Target, rows: NDArray[np.bool_] | None) -> None:
-        self.target = target
-        cells, column = target.cells, target.column
-        self._rows = cells.missing_rows if rows is None else _within(rows, cells)
-        self._widen = _needs_fractions(column, cells)
-        self._levels = _level_array(column) if column.levels else None
+        self.position, self._j, self._column, self._cells = target
+        self._rows = self._cells.missing_rows
+        if rows is not None:
+            if not rows[self._rows].all():
+                raise ValueError(
+                    "rows must include every row with a missing cell, but not so in "
+                    f"{self._cells.name!r}"
+                )
+            self._rows = (np.cumsum(rows) - 1)[self._rows]
+        self._widen = _needs_fractions(self._column, self._cells)
+        self._levels = _level_array(self._column) if self._column.levels else None
 
     def new(self, x: NDArray[Any]) -> New:
         """Return the values of the missing cells."""
-        picked = x[self._rows, self.target.j].astype(np.float64)
-        return New(self.target.cells, self._restored(picked), self._widen)
+        picked = x[self._rows, self._j].astype(np.float64)
+        return New(self._cells, self._restored(picked), self._widen)
 
     def _restored(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Return table values of model values: float64, or the levels' own type."""
         # imported here because it loads PyTorch
         from psmvae.kinds import KINDS
 
-        column, cells = self.target.column, self.target.cells
+        column, cells = self._column, self._cells
         n_broken = x.size - int(np.count_nonzero(np.isfinite(x)))
         if n_broken:
-            message = (
+            raise ValueError(
                 f"x must be finite in missing cells, but {n_broken} of {x.size} values for column "
                 f"{column.name!r} are not"
             )
-            raise ValueError(message)
         with np.errstate(over="ignore"):
             values: NDArray[Any] = KINDS[column.kind].restore(x, column)
         largest = np.finfo(np.float64).max
         values = np.clip(values, -largest, largest)
         if self._levels is not None:
-            codes = np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)
-            values = self._levels[codes]
+            values = self._levels[np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)]
         new_type = not holds(cells, values) or (
             cells.storage == "object" and cells.family == "nothing"
         )
-        if new_type and is_integer_name(column.dtype) and column.kind != "real":
+        if new_type and is_integer(column.dtype) and column.kind != "real":
             # this table does not show that the fitted column was of integers
             values = as_numpy(values, np.dtype(np.int64))
         return values
-
-
-def _within(rows: NDArray[np.bool_], cells: Cells) -> NDArray[np.intp]:
-    """Return the positions of the missing cells among the chosen rows."""
-    if not rows[cells.missing_rows].all():
-        message = f"rows must include every row with a missing cell, but not so in {cells.name!r}"
-        raise ValueError(message)
-    return (np.cumsum(rows) - 1)[cells.missing_rows]
 
 
 def _needs_fractions(column: Column, cells: Cells) -> bool:
@@ -147,9 +107,9 @@ def _needs_fractions(column: Column, cells: Cells) -> bool:
     # a positive column of integers may be meant to stay so; a real one was declared real, or had
     # fractions at fit
     fractions = column.kind == "real" or (
-        column.kind == "positive" and not is_integer_name(column.dtype)
+        column.kind == "positive" and not is_integer(column.dtype)
     )
-    integers = cells.storage in {"integer", "object"} and is_integer_name(cells.dtype)
+    integers = cells.storage in {"integer", "object"} and is_integer(cells.dtype)
     if not fractions or not integers:
         return False
     # an observed cell that no float can hold keeps its value, and its column its type

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
 from psmvae.table.casts import New, as_decimals, fill_index, filled_numpy, holds
-from psmvae.table.dtypes import series_cells, storage_of
+from psmvae.table.cells import Cells, series_cells, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from psmvae.table.cells import Cells
 
 
 class ArrowSource:
@@ -51,7 +49,7 @@ def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
         return series_cells(name, series, storage, dtype)
     # the cells are those of the decoded values; the dictionary gives the order of the levels
     cells = arrow_cells(name, column.cast(column.type.value_type))
-    order = tuple(value for value in _dictionary(column).to_pylist() if value is not None)
+    order = tuple(value for value in _dictionary(column) if value is not None)
     ordered = bool(column.type.ordered)
     return replace(cells, dtype=dtype, storage=storage, order=order, ordered=ordered)
 
@@ -69,35 +67,32 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
         fresh = pa.array(as_decimals(values, kind.precision, kind.scale), type=kind)
     else:
         return pa.chunked_array([pa.array(filled_numpy(new))])
-    index = pa.array(fill_index(cells))
+    both = pa.chunked_array([*column.chunks, fresh], type=kind)
     if str(kind) == "string_view":
         # `take` is not implemented for this type
-        both = pa.chunked_array([*column.chunks, fresh]).cast(pa.large_string())
-        return both.take(index).cast(kind)
-    return pa.chunked_array([*column.chunks, fresh], type=kind).take(index)
+        both = both.cast(pa.large_string())
+    return both.take(pa.array(fill_index(cells))).cast(kind)
 
 
-def _dictionary(column: pa.ChunkedArray) -> pa.Array:
+def _dictionary(column: pa.ChunkedArray) -> list[Any]:
     chunks = column.unify_dictionaries().chunks
-    return chunks[0].dictionary if chunks else pa.array([], type=column.type.value_type)
+    return list(chunks[0].dictionary.to_pylist()) if chunks else []
 
 
 def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
-    cells, values = new.cells, new.values
-    kind = column.type
-    unified = column.unify_dictionaries()
-    dictionary = _dictionary(column).to_pylist()
-    code = {value: position for position, value in enumerate(dictionary) if value is not None}
-    for value in values.tolist():
-        # a level of the fitted table that this table does not have
-        if value not in code:
-            code[value] = len(dictionary)
-            dictionary.append(value)
+    values, kind = new.values.tolist(), column.type
+    # with the levels of the fitted table that this table does not have
+    levels = _dictionary(column)
+    levels += [value for value in dict.fromkeys(values) if value not in levels]
+    code = {value: position for position, value in enumerate(levels)}
     index = kind.index_type
-    if len(dictionary) - 1 > np.iinfo(index.to_pandas_dtype()).max:
+    if len(levels) - 1 > np.iinfo(index.to_pandas_dtype()).max:
         index = pa.int32()
-    codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in unified.chunks])
+    chunks = column.unify_dictionaries().chunks
+    codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in chunks])
     codes = codes.astype(index.to_pandas_dtype())
-    codes[cells.missing_rows] = [code[value] for value in values.tolist()]
-    levels = pa.array(dictionary, type=kind.value_type)
-    return pa.DictionaryArray.from_arrays(pa.array(codes, type=index), levels, ordered=kind.ordered)
+    codes[new.cells.missing_rows] = [code[value] for value in values]
+    dictionary = pa.array(levels, type=kind.value_type)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes, type=index), dictionary, ordered=kind.ordered
+    )

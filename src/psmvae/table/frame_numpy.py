@@ -9,7 +9,6 @@ import numpy as np
 
 from psmvae.table.casts import New, as_numpy, as_objects, holds
 from psmvae.table.cells import MAX_WHOLE, Cells, Storage, number_cells, object_cells
-from psmvae.table.dtypes import numpy_dtype_name, numpy_storage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,25 +34,24 @@ class ArraySource:
     def read(self, position: int) -> Cells:
         """Return the cells of one column."""
         name, column = self.names[position], self.array[:, position]
-        kind = column.dtype.kind
-        if kind in "OUT":
-            storage: Storage = "object" if kind == "O" else "string"
+        if column.dtype.kind in "OUT":
+            storage: Storage = "object" if column.dtype == object else "string"
             return object_cells(name, column.tolist(), storage=storage)
-        return number_cells(
-            name, numpy_dtype_name(column.dtype), numpy_storage(column.dtype), column
-        )
+        return number_cells(name, column)
 
     def replace(self, new: Mapping[int, New]) -> NDArray[Any]:
         """Return a copy with missing cells replaced; of objects if its type cannot hold them."""
         array = self.array.copy(order="K")
         if not all(holds(change.cells, change.values) for change in new.values()):
             array = array.astype(object)
-        for position, (cells, values, widen) in new.items():
+        for position, change in new.items():
             if array.dtype == object:
-                cast = as_objects(values, "Float64" if widen else cells.dtype)
+                cast = as_objects(change)
+            elif array.dtype.kind in "UT":
+                cast = change.values
             else:
-                cast = values if array.dtype.kind in "UT" else as_numpy(values, array.dtype)
-            array[cells.missing_rows, position] = cast
+                cast = as_numpy(change.values, array.dtype)
+            array[change.cells.missing_rows, position] = cast
         return array
 
 
@@ -73,8 +71,7 @@ def as_array(table: Any) -> NDArray[Any]:
         message = "expected a list of rows of the same length, got rows that differ in length"
         raise ValueError(message) from error
     if array.dtype.kind == "c":
-        message = f"Complex data not supported: got an array of {array.dtype}"
-        raise ValueError(message)
+        raise ValueError(f"Complex data not supported: got an array of {array.dtype}")
     if array.ndim != 2:
         message = (
             f"Expected 2D array, got {array.ndim}D array instead (shape={array.shape}). Reshape "

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from psmvae.table.casts import New, as_numpy, as_objects, filled_numpy, holds
-from psmvae.table.cells import Cells, number_cells, object_cells, unsupported_dtype
-from psmvae.table.dtypes import numpy_dtype_name, numpy_storage, storage_of
+from psmvae.table.cells import Cells, number_cells, object_cells, storage_of, unsupported_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,7 @@ def _numpy_cells(name: str, series: pd.Series[Any]) -> Cells:
         return object_cells(name, raw.tolist())
     if kind not in "fiub":
         raise unsupported_dtype(name, str(raw.dtype), temporal=kind in "mM")
-    return number_cells(name, numpy_dtype_name(raw.dtype), numpy_storage(raw.dtype), raw)
+    return number_cells(name, raw)
 
 
 def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
@@ -80,11 +79,10 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
     if storage == "string":
         items = series.to_numpy(dtype=object)
         return object_cells(name, items, dtype=str(wrapped), storage=storage)
-    missing = series.isna().to_numpy()
     native = dtype.numpy_dtype
     blank: Any = np.nan if storage == "float" else native.type(0)
-    raw = series.to_numpy(dtype=native, na_value=blank)
-    return number_cells(name, str(wrapped), storage, raw, missing)
+    raw, missing = series.to_numpy(dtype=native, na_value=blank), series.isna().to_numpy()
+    return number_cells(name, raw, missing, dtype=str(wrapped), storage=storage)
 
 
 def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
@@ -101,7 +99,7 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
             column = series.to_numpy(copy=True)
-            column[cells.missing_rows] = as_objects(values, "Float64" if widen else cells.dtype)
+            column[cells.missing_rows] = as_objects(new)
         else:
             column = filled_numpy(new)
         return pd.Series(column, index=series.index, dtype=dtype, copy=False)

@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from psmvae.table.casts import New, as_decimals, as_numpy, fill_index, filled_numpy, holds
-from psmvae.table.cells import Cells, object_cells
-from psmvae.table.dtypes import series_cells, storage_of
+from psmvae.table.cells import Cells, object_cells, series_cells, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,34 +50,25 @@ class PolarsSource:
 
 
 def _fill(series: pl.Series, new: New) -> pl.Series:
-    cells, values = new.cells, new.values
-    name, dtype = series.name, series.dtype
+    cells, values, name = new.cells, new.values, series.name
+    dtype: Any = series.dtype
     if not holds(cells, values):
         return pl.Series(name, values.tolist())
     if new.widen:
         return pl.Series(name, filled_numpy(new))
-    # NumPy has no integers of 128 bits
-    if cells.storage in {"integer", "float", "boolean"} and not str(dtype).endswith("128"):
-        return pl.Series(name, filled_numpy(new)).cast(dtype)
-    if isinstance(dtype, pl.Enum):
-        # a level of the fitted table that this table does not have
-        known = dtype.categories.to_list()
-        extra = sorted(set(values.tolist()) - set(known))
-        if extra:
-            dtype = pl.Enum(known + extra)
+    if cells.storage in {"string", "category"}:
+        if isinstance(dtype, pl.Enum):
+            # with the levels of the fitted table that this table does not have
+            known = dtype.categories.to_list()
+            dtype = pl.Enum(known + sorted(set(values.tolist()) - set(known)))
             series = series.cast(dtype)
-    return pl.concat([series, _fresh(values, dtype, cells)]).gather(fill_index(cells))
-
-
-def _fresh(values: Any, dtype: Any, cells: Cells) -> pl.Series:
-    """Return the new values as a series of the column's type."""
-    name = cells.name
-    match cells.storage:
-        case "string" | "category":
-            return pl.Series(name, values.tolist(), dtype=pl.String).cast(dtype)
-        case "decimal":
-            decimals = as_decimals(values, dtype.precision, dtype.scale)
-            return pl.Series(name, decimals, dtype=dtype)
-        case _:
-            width = str(dtype).lower().replace("128", "64")
-            return pl.Series(name, as_numpy(values, np.dtype(width))).cast(dtype)
+        fresh = pl.Series(name, values.tolist(), dtype=pl.String).cast(dtype)
+    elif cells.storage == "decimal":
+        fresh = pl.Series(name, as_decimals(values, dtype.precision, dtype.scale), dtype=dtype)
+    elif str(dtype).endswith("128"):
+        # NumPy has no integers of 128 bits
+        width = str(dtype).lower().replace("128", "64")
+        fresh = pl.Series(name, as_numpy(values, np.dtype(width))).cast(dtype)
+    else:
+        return pl.Series(name, filled_numpy(new)).cast(dtype)
+    return pl.concat([series, fresh]).gather(fill_index(cells))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psmvae.table.errors import TableError
 from psmvae.table.paths import SEPARATORS, atomic_path, check_output, extension
-from psmvae.table.text import as_arrow, keep_text, parse_text, write_text
+from psmvae.table.wording import repeated
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
-
-__all__ = ["atomic_path", "check_output", "keep_text", "read_table", "read_text", "write_table"]
 
 
 def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
@@ -48,23 +47,23 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
     {'age': [31, None], 'sex': ['f', None]}
     """
     source, ending = _source(path)
-    _pyarrow()
     if ending in SEPARATORS:
-        from psmvae.table import text_types
+        text = read_text(path)
+        from psmvae.table.text_types import infer_types, mark_missing
 
-        return text_types.infer_types(
-            text_types.mark_missing(parse_text(source, SEPARATORS[ending]), na)
-        )
-    return _mark_missing(_read_binary(source, ending), _codes(na))
+        return infer_types(mark_missing(text, na))
+    # a single string is one code, not one for each of its letters
+    return _mark_missing(_read_binary(source, ending), [na] if isinstance(na, str) else list(na))
 
 
 def read_text(path: str | os.PathLike[str]) -> Any:
-    r"""Read the text of each cell of a CSV or TSV file."""
+    """Read the text of each cell of a CSV or TSV file."""
     source, ending = _source(path)
-    _pyarrow()
     if ending not in SEPARATORS:
-        message = f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}"
-        raise TableError(message)
+        raise TableError(f"{path}: not a text file; expected one of {', '.join(SEPARATORS)}")
+    _pyarrow()
+    from psmvae.table.text import parse_text
+
     return parse_text(source, SEPARATORS[ending])
 
 
@@ -106,9 +105,10 @@ def write_table(
     ,"y, z"
     """
     pa = _pyarrow()
+    from psmvae.table.text import as_arrow, write_text
+
     check_output(path, force=force, inputs=inputs)
-    content = as_arrow(table)
-    ending = extension(path)
+    content, ending = as_arrow(table), extension(path)
     try:
         with atomic_path(path) as temporary:
             if ending in SEPARATORS:
@@ -123,8 +123,7 @@ def write_table(
 
                 feather.write_feather(content, str(temporary))
     except (pa.ArrowException, OSError, TableError) as error:
-        message = f"{path}: cannot be written: {str(error).splitlines()[0]}"
-        raise TableError(message) from error
+        raise TableError(f"{path}: cannot be written: {str(error).splitlines()[0]}") from error
 
 
 def _pyarrow() -> Any:
@@ -136,43 +135,34 @@ def _pyarrow() -> Any:
     return pa
 
 
-def _codes(na: Sequence[str]) -> list[str]:
-    # a single string is one code, not one for each of its letters
-    return [na] if isinstance(na, str) else list(na)
-
-
 def _source(path: str | os.PathLike[str]) -> tuple[Path, str]:
     source = Path(path)
     if source.is_dir():
-        message = f"{path}: this is a folder; expected a file"
-        raise TableError(message)
+        raise TableError(f"{path}: this is a folder; expected a file")
     if not source.exists():
-        message = f"{path}: there is no such file"
-        raise TableError(message)
+        raise TableError(f"{path}: there is no such file")
     return source, extension(path)
 
 
 def _read_binary(path: Path, ending: str) -> Any:
-    import pyarrow as pa
-
+    pa = _pyarrow()
     try:
-        if ending == ".parquet":
-            import pyarrow.parquet as pq
-
-            # a single file, not a data set: folder names like a=1 do not become columns
-            with pq.ParquetFile(path) as file:
-                table = file.read()
-        else:
-            table = _read_feather(path)
+        table = _read_parquet(path) if ending == ".parquet" else _read_feather(path)
     except (pa.ArrowException, OSError) as error:
-        message = f"{path}: not a readable {ending} file: {str(error).splitlines()[0]}"
-        raise TableError(message) from error
-    names = table.column_names
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        message = f"{path}: column names must be unique, these occur twice: {', '.join(twice)}"
-        raise TableError(message)
+        reason = str(error).splitlines()[0]
+        raise TableError(f"{path}: not a readable {ending} file: {reason}") from error
+    twice = ", ".join(repeated(table.column_names))
+    if twice:
+        raise TableError(f"{path}: column names must be unique, these occur twice: {twice}")
     return table
+
+
+def _read_parquet(path: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    # a single file, not a data set: folder names like a=1 do not become columns
+    with pq.ParquetFile(path) as file:
+        return file.read()
 
 
 def _read_feather(path: Path) -> Any:
@@ -194,10 +184,8 @@ def _mark_missing(table: Any, na: Sequence[str]) -> Any:
 
     numbers = []
     for code in na:
-        try:
+        with suppress(ValueError):
             numbers.append(float(code))
-        except ValueError:
-            continue
     for position, field in enumerate(table.schema if na else ()):
         kind = field.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):

@@ -19,37 +19,26 @@ from psmvae.table.errors import OutputExistsError, TableError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+AnyPath = str | os.PathLike[str]
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 EXTENSIONS = (*SEPARATORS, ".parquet", ".feather", ".arrow")
 
 
-def extension(path: str | os.PathLike[str]) -> str:
+def extension(path: AnyPath) -> str:
     """Return the extension of a table's file, which gives its format."""
-    name = Path(path).name.lower()
     for known in EXTENSIONS:
-        if name.endswith(known):
+        if Path(path).name.lower().endswith(known):
             return known
-    message = f"{path}: unknown file format; expected one of {', '.join(EXTENSIONS)}"
-    raise TableError(message)
+    raise TableError(f"{path}: unknown file format; expected one of {', '.join(EXTENSIONS)}")
 
 
-def check_output(
-    path: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    inputs: Sequence[str | os.PathLike[str]] = (),
-) -> None:
+def check_output(path: AnyPath, *, force: bool = False, inputs: Sequence[AnyPath] = ()) -> None:
     """Raise if a table cannot or must not be written to a path; call it before long work."""
     extension(path)
     check_place(path, force=force, inputs=inputs)
 
 
-def check_place(
-    path: str | os.PathLike[str],
-    *,
-    force: bool = False,
-    inputs: Sequence[str | os.PathLike[str]] = (),
-) -> None:
+def check_place(path: AnyPath, *, force: bool = False, inputs: Sequence[AnyPath] = ()) -> None:
     """Raise as `check_output` does, for a file with any extension."""
     target = Path(path)
     try:
@@ -59,14 +48,11 @@ def check_place(
                 message = f"{path}: the output is the input file {source}; choose another name"
                 raise TableError(message)
         if target.is_dir():
-            message = f"{path}: this is a folder; expected the name of a file"
-            raise TableError(message)
+            raise TableError(f"{path}: this is a folder; expected the name of a file")
         if not folder.is_dir():
-            message = f"{path}: there is no folder {folder}; create it first"
-            raise TableError(message)
+            raise TableError(f"{path}: there is no folder {folder}; create it first")
         if not os.access(folder, os.W_OK | os.X_OK):
-            message = f"{path}: the folder {folder} is not writable"
-            raise TableError(message)
+            raise TableError(f"{path}: the folder {folder} is not writable")
         if target.exists() and not force:
             raise OutputExistsError(path)
     except (OSError, RuntimeError) as error:
@@ -75,7 +61,7 @@ def check_place(
 
 
 @contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Yield a temporary file that replaces `path` when the block ends without an error.
 
     If the block raises, also by an interrupt, the temporary file is removed and `path` is left as
@@ -105,7 +91,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def _errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
+def _errors_name(path: AnyPath) -> Iterator[None]:
     """Raise errors of the file system with `path` as their file name."""
     try:
         yield
@@ -114,7 +100,6 @@ def _errors_name(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    if one.exists() and other.exists():
-        # also true of hard links
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+    # `samefile` is also true of hard links, but both must exist
+    both = one.exists() and other.exists()
+    return one.samefile(other) if both else one.resolve() == other.resolve()

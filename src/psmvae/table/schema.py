@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
 
 MAX_LEVELS = 1000
 """Largest number of levels that is modelled."""
+
+# fields of a column that JSON holds as lists
+_TUPLES = ("levels", "shares")
 
 
 @dataclass(frozen=True)
@@ -85,11 +87,10 @@ class Schema:
         dict
             Levels keep their types.
         """
-        lists = ("levels", "shares")
-        columns = [asdict(column) for column in self.columns]
         return {
             "columns": [
-                {**column, **{name: list(column[name]) for name in lists}} for column in columns
+                asdict(column) | {name: list(getattr(column, name)) for name in _TUPLES}
+                for column in self.columns
             ]
         }
 
@@ -115,13 +116,7 @@ class Schema:
 
         try:
             columns = tuple(
-                Column(
-                    **{
-                        **column,
-                        "levels": tuple(column.get("levels", ())),
-                        "shares": tuple(column.get("shares", ())),
-                    }
-                )
+                Column(**{**column, **{name: tuple(column.get(name, ())) for name in _TUPLES}})
                 for column in data["columns"]
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -144,13 +139,9 @@ def infer_kind(cells: Cells) -> str:
     inferred: they have to be declared.
     """
     if cells.family == "nothing":
-        by_storage = {
-            "boolean": "binary",
-            "string": "categorical",
-            "category": "categorical",
-            "integer": "integer",
-        }
-        return by_storage.get(cells.storage, "real")
+        if cells.storage in {"string", "category"}:
+            return "categorical"
+        return {"boolean": "binary", "integer": "integer"}.get(cells.storage, "real")
     if cells.family == "bool":
         return "binary"
     if cells.family == "string" or cells.storage == "category":
@@ -164,7 +155,9 @@ def infer_kind(cells: Cells) -> str:
     zero, one = values == 0, values == 1
     if zero.any() and one.any() and bool(np.all(zero | one)):
         return "binary"
-    return "integer" if cells.storage == "integer" or _is_whole(values) else "real"
+    wide = values.astype(np.float64, copy=False)
+    whole = bool(np.all((wide == np.rint(wide)) & (np.abs(wide) < MAX_WHOLE)))
+    return "integer" if whole or cells.storage == "integer" else "real"
 
 
 def make_column(cells: Cells, kind: str | None = None) -> Column:
@@ -173,40 +166,34 @@ def make_column(cells: Cells, kind: str | None = None) -> Column:
 
     check_finite(cells)
     name = kind if kind is not None else infer_kind(cells)
+    plain = Column(cells.name, name, cells.dtype, cells.n_observed)
     if cells.n_observed == 0:
-        return Column(cells.name, name, cells.dtype, 0)
+        return plain
     if KINDS[name].has_levels:
-        levels = cells.levels()
-        _check_levels(cells, name, len(levels))
-        values = cells.codes(levels)
+        plain = replace(plain, levels=cells.levels())
+        _check_levels(cells, name, plain.n_levels)
+        values = cells.codes(plain.levels)
     else:
-        levels = ()
         _check_numbers(cells, name)
         values = cells.values()
     check_domain(cells, name, values)
-    plain = Column(cells.name, name, cells.dtype, cells.n_observed, levels=levels)
     column = KINDS[name].learn(values[~np.isnan(values)], plain)
-    learned = (column.center, column.scale, column.mean, column.deviation)
-    if not all(map(math.isfinite, learned)):
-        message = (
+    if not np.isfinite([column.center, column.scale, column.mean, column.deviation]).all():
+        raise ValueError(
             f"column {cells.name!r} holds values too large to standardise (between "
             f"{np.nanmin(values):g} and {np.nanmax(values):g}): rescale it"
         )
-        raise ValueError(message)
     return column
 
 
 def check_finite(cells: Cells) -> None:
     """Raise if a column holds infinity."""
-    if cells.raw.dtype.kind != "f":
-        return
-    n_rows = int(np.count_nonzero(np.isinf(cells.raw)))
+    n_rows = int(np.count_nonzero(np.isinf(cells.raw))) if cells.raw.dtype.kind == "f" else 0
     if n_rows:
-        message = (
+        raise ValueError(
             f"column {cells.name!r} contains infinity (inf) in {n_rows} of {cells.raw.size} rows; "
             "expected finite numbers, or NaN where a value is missing"
         )
-        raise ValueError(message)
 
 
 def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
@@ -220,8 +207,8 @@ def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
             f"{n_rows} of {cells.n_observed} observed values (such as {values[outside][0]:g}) are "
             f"not {KINDS[kind].domain}"
         )
-        fitting = ("real", "integer")
-        raise KindMismatchError(cells.name, kind, reason, fitting, "correct these values")
+        remedies = (("real", "integer"), "correct these values")
+        raise KindMismatchError(cells.name, kind, reason, *remedies)
 
 
 def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str]:
@@ -239,11 +226,6 @@ def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str
             message = f"unknown kind {kind!r} for column {name!r}; expected one of {quoted(KINDS)}"
             raise ValueError(message)
     return declared
-
-
-def _is_whole(values: Any) -> bool:
-    wide = values.astype(np.float64, copy=False)
-    return bool(np.all((wide == np.rint(wide)) & (np.abs(wide) < MAX_WHOLE)))
 
 
 def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:

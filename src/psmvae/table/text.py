@@ -13,9 +13,12 @@ import io
 import zlib
 from typing import IO, TYPE_CHECKING, Any, cast
 
+import narwhals.stable.v2 as nw
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
 from psmvae.table.errors import TableError
-from psmvae.table.quotes import broken_quote, has_odd_quotes
-from psmvae.table.wording import quoted
+from psmvae.table.wording import quoted, repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,23 +27,19 @@ if TYPE_CHECKING:
 # Texts that always mean a missing cell. ".", "?" and "-" may: see `psmvae.table.column_checks`.
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
-_HEAD = 1 << 16
-_BATCH = 1 << 16
+_HEAD = _BATCH = 1 << 16
 # What to do about a file with another separator than its extension stands for.
 _REMEDY = {
-    "\t": "name it .tsv",
-    ",": "name it .csv",
     ";": "write it with ',' between cells and '.' in numbers: in Python, "
     "pandas.read_csv(path, sep=';', decimal=',').to_csv(new_path, index=False)",
+    "\t": "name it .tsv",
+    ",": "name it .csv",
     "|": "write it with ',' between cells",
 }
 
 
 def parse_text(path: Path, separator: str) -> Any:
     """Return the text of each cell of a file, a table of strings without nulls."""
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-
     names = _header(path, separator)
     convert = pa_csv.ConvertOptions(
         strings_can_be_null=False, column_types=dict.fromkeys(names, pa.string())
@@ -54,8 +53,8 @@ def parse_text(path: Path, separator: str) -> Any:
     except (pa.ArrowException, OSError) as error:
         raise _problem(path, separator, len(names), error) from error
     if table.column_names != names:
-        message = f"{path}: the line of column names cannot be read: {quoted(table.column_names)}"
-        raise TableError(message)
+        found = quoted(table.column_names)
+        raise TableError(f"{path}: the line of column names cannot be read: {found}")
     return table
 
 
@@ -68,78 +67,32 @@ def write_text(table: Any, path: Path, separator: str, *, compress: bool) -> Non
             writer = csv.writer(lines, delimiter=separator, lineterminator="\n")
             writer.writerow(table.column_names)
             for batch in table.to_batches(max_chunksize=_BATCH):
-                columns = [format_cells(column) for column in batch.columns]
+                columns = [_format_cells(column) for column in batch.columns]
                 writer.writerows(zip(*columns, strict=True))
-
-
-def format_cells(column: Any, digits: int | None = None) -> list[str | None]:
-    """Return the cells of an Arrow array as text, None where missing.
-
-    Numbers have the fewest digits that identify them, or `digits` significant ones.
-    """
-    import pyarrow as pa
-
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_floating(kind):
-        # str of a NumPy float32 has the fewest digits for a float32
-        numbers = column.to_numpy(zero_copy_only=False) if isinstance(column, pa.Array) else None
-        numbers = column.to_numpy() if numbers is None else numbers
-        return [None if number != number else _format(number, digits) for number in numbers]
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        message = f"a column of type {kind} cannot be written as text"
-        raise TableError(message)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_null(kind):
-        return list(column.to_pylist())
-    return list(column.cast(pa.string()).to_pylist())
 
 
 def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
     """Return a filled table as text: the file's text in observed cells, filled values in others."""
-    import pyarrow as pa
-
     table = as_arrow(filled)
     if table.column_names != text.column_names or table.num_rows != text.num_rows:
-        message = (
+        raise TableError(
             f"the filled table ({table.num_rows} rows, columns {quoted(table.column_names)}) and "
             f"the text ({text.num_rows} rows, columns {quoted(text.column_names)}) differ"
         )
-        raise TableError(message)
-    columns = []
-    for name in text.column_names:
-        column, original = table[name], text[name]
-        if original.null_count == 0:
-            columns.append(original)
-            continue
-        missing = original.is_null()
-        fresh = iter(format_cells(column.filter(missing), digits))
-        if pa.types.is_boolean(column.type):
-            spelling = _bool_spelling(column.to_pylist(), original.to_pylist())
-            fresh = iter([spelling.get(value, value) for value in fresh])
-        cells = [cell if cell is not None else next(fresh) for cell in original.to_pylist()]
-        columns.append(pa.chunked_array([pa.array(cells, type=pa.string())]))
-    return pa.table(dict(zip(text.column_names, columns, strict=True)))
+    columns = {name: _keep_text(table[name], text[name], digits) for name in text.column_names}
+    return pa.table(columns)
 
 
-def as_arrow(table: Any) -> Any:
-    """Return a table of any frame library as a pyarrow Table."""
-    import narwhals.stable.v2 as nw
-
-    if nw.dependencies.is_pyarrow_table(table):
-        return table
-    try:
-        return nw.from_native(table, eager_only=True).to_arrow()
-    except TypeError as error:
-        message = f"expected a pyarrow Table or a DataFrame to write, got {type(table).__name__}"
-        raise TypeError(message) from error
-
-
-def _format(number: Any, digits: int | None) -> str:
-    value = float(number)
-    if digits is None or (value.is_integer() and abs(value) < 1e15):
-        return str(number)
-    return repr(float(f"{value:.{digits}g}"))
+def _keep_text(column: Any, text: Any, digits: int) -> Any:
+    if text.null_count == 0:
+        return text
+    cells, fresh = text.to_pylist(), _format_cells(column.filter(text.is_null()), digits)
+    if pa.types.is_boolean(column.type):
+        spelling = _bool_spelling(column.to_pylist(), cells)
+        fresh = [spelling.get(value, value) for value in fresh]
+    values = iter(fresh)
+    kept = [next(values) if cell is None else cell for cell in cells]
+    return pa.chunked_array([pa.array(kept, type=pa.string())])
 
 
 def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[str | None, str]:
@@ -153,10 +106,50 @@ def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[s
     return spelling
 
 
+def as_arrow(table: Any) -> Any:
+    """Return a table of any frame library as a pyarrow Table."""
+    if nw.dependencies.is_pyarrow_table(table):
+        return table
+    try:
+        return nw.from_native(table, eager_only=True).to_arrow()
+    except TypeError as error:
+        found = type(table).__name__
+        raise TypeError(f"expected a pyarrow Table or a DataFrame to write, got {found}") from error
+
+
+def _format_cells(column: Any, digits: int | None = None) -> list[str | None]:
+    """Return the cells of an Arrow array as text, None where missing.
+
+    Numbers have the fewest digits that identify them, or `digits` significant ones.
+    """
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_floating(kind):
+        options = {"zero_copy_only": False} if isinstance(column, pa.Array) else {}
+        numbers = column.to_numpy(**options)
+        return [None if number != number else _format(number, digits) for number in numbers]
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise TableError(f"a column of type {kind} cannot be written as text")
+    return list(column.cast(pa.string()).to_pylist())
+
+
+def _format(number: Any, digits: int | None) -> str:
+    value = float(number)
+    if digits is None or (value.is_integer() and abs(value) < 1e15):
+        # str of a NumPy float32 has the fewest digits for a float32
+        return str(number)
+    return repr(float(f"{value:.{digits}g}"))
+
+
 def _open(path: Path) -> IO[bytes]:
     if path.name.lower().endswith(".gz"):
         return cast("IO[bytes]", gzip.open(path, "rb"))
     return path.open("rb")
+
+
+def _lines(path: Path) -> io.TextIOWrapper:
+    return io.TextIOWrapper(_open(path), "utf-8-sig", newline="")
 
 
 def _header(path: Path, separator: str) -> list[str]:
@@ -165,75 +158,95 @@ def _header(path: Path, separator: str) -> list[str]:
         with _open(path) as file:
             head = file.read(_HEAD)
         if not head.strip(b"\r\n\xef\xbb\xbf"):
-            message = f"{path}: the file is empty; expected a line of column names"
-            raise TableError(message)
+            raise TableError(f"{path}: the file is empty; expected a line of column names")
         if b"\0" in head:
-            message = f"{path}: not a text file (it has zero bytes); expected UTF-8 text"
-            raise TableError(message)
-        _check_quotes(path, separator)
-        with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+            raise TableError(f"{path}: not a text file (it has zero bytes); expected UTF-8 text")
+        wrong = _broken_quote(path, separator)
+        if wrong is not None:
+            raise TableError(f"{path}: {wrong}; close the quote or remove it")
+        with _lines(path) as lines:
             names = next(row for row in csv.reader(lines, delimiter=separator) if row)
     except UnicodeDecodeError as error:
         raise _problem(path, separator, 0, error) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise TableError(f"{path}: {error}") from error
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = repeated(names)
     if twice:
-        message = f"{path}: column names must be unique, these occur twice: {quoted(twice)}"
-        raise TableError(message)
-    for other in (";", "\t", ",", "|"):
+        raise TableError(f"{path}: column names must be unique, these occur twice: {quoted(twice)}")
+    for other, remedy in _REMEDY.items():
         if len(names) == 1 and other != separator and other in names[0]:
-            message = (
+            raise TableError(
                 f"{path}: only one column, named {names[0]!r}; the file seems to be separated by "
-                f"{other!r} where its extension says {separator!r}; {_REMEDY[other]}"
+                f"{other!r} where its extension says {separator!r}; {remedy}"
             )
-            raise TableError(message)
     return names
 
 
-def _check_quotes(path: Path, separator: str) -> None:
-    """Raise for a quote that is not closed: the rows after it would be one long cell."""
+def _broken_quote(path: Path, separator: str) -> str | None:
+    """Return the line whose quote is never closed, or closed in the middle of a cell, if any.
+
+    pyarrow accepts such a file: the rows after the quote become part of one long cell and are lost.
+    Python's `csv` reports it in its strict mode only, which also rejects files that pyarrow reads
+    as they are meant: within a cell, as in ``5"``, a quote is text.
+    """
     with _open(path) as file:
-        # parsing all cells is slow, and most files have no such line
-        if not has_odd_quotes(file):
-            return
-    with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
-        wrong = broken_quote(lines, separator)
-    if wrong is not None:
-        message = f"{path}: {wrong}; close the quote or remove it"
-        raise TableError(message)
+        # parsing all cells is slow, and most files have no line with an odd number of quotes
+        if not any(line.count(b'"') % 2 for line in file):
+            return None
+    record: list[str] = []
+
+    def recorded(lines: io.TextIOWrapper) -> Iterator[str]:
+        for line in lines:
+            record.append(line)
+            yield line
+
+    n_lines = 0
+    with _lines(path) as lines:
+        for _ in csv.reader(recorded(lines), delimiter=separator):
+            first, n_lines = n_lines + 1, n_lines + len(record)
+            error = _strict_error(record, separator)
+            if error == "unexpected end of data":
+                return f"line {first} opens a quote that is never closed"
+            if error and len(record) > 1:
+                place = f"line {n_lines}, inside a cell there"
+                return f"line {first} opens a quote that is not closed before {place}"
+            record.clear()
+    return None
 
 
-def _records(reader: Any) -> Iterator[list[str]]:
+def _strict_error(record: list[str], separator: str) -> str | None:
+    if len(record) == 1 and record[0].count('"') % 2 == 0:
+        return None
     try:
-        yield from reader
+        list(csv.reader(record, delimiter=separator, strict=True))
     except csv.Error as error:
-        # such as a quote that is never closed
-        message = f"line {reader.line_num}: {error}"
-        raise csv.Error(message) from error
+        return str(error)
+    return None
 
 
 def _problem(path: Path, separator: str, n_columns: int, error: Exception) -> TableError:
     """Return what is wrong with a file that pyarrow cannot read, and in which line."""
+    number = 1
     try:
         with _open(path) as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    line.decode("utf-8")
-                except UnicodeDecodeError as bad:
-                    message = (
-                        f"{path}: line {number} is not UTF-8 text ({bad.reason}); save it as UTF-8"
-                    )
-                    return TableError(message)
-        with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as lines:
+            for line in file:
+                line.decode("utf-8")
+                number += 1
+        with _lines(path) as lines:
             reader = csv.reader(lines, delimiter=separator, strict=True)
-            for row in _records(reader):
-                if row and len(row) != n_columns:
-                    message = (
-                        f"{path}: line {reader.line_num} has {len(row)} fields; expected "
-                        f"{n_columns}, as many as there are column names"
-                    )
-                    return TableError(message)
-    except (OSError, EOFError, zlib.error, csv.Error) as worse:
+            try:
+                wrong = next((row for row in reader if row and len(row) != n_columns), None)
+            except csv.Error as worse:
+                # such as a quote that is never closed
+                return TableError(f"{path}: line {reader.line_num}: {worse}")
+    except UnicodeDecodeError as bad:
+        reason = f"line {number} is not UTF-8 text ({bad.reason}); save it as UTF-8"
+        return TableError(f"{path}: {reason}")
+    except (OSError, EOFError, zlib.error) as worse:
         return TableError(f"{path}: {worse}")
-    return TableError(f"{path}: {str(error).splitlines()[0]}")
+    if wrong is None:
+        return TableError(f"{path}: {str(error).splitlines()[0]}")
+    return TableError(
+        f"{path}: line {reader.line_num} has {len(wrong)} fields; expected {n_columns}, as many as "
+        "there are column names"
+    )

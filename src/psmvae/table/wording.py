@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,3 +25,8 @@ def counted(counts: Mapping[str, int]) -> str:
     text = ", ".join(f"{word!r} ({n:,} cell{'s' if n > 1 else ''})" for word, n in listed)
     more = len(counts) - len(listed)
     return f"{text} and {more:,} more" if more else text
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, sorted."""
+    return sorted(name for name, n in Counter(names).items() if n > 1)

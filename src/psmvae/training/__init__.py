@@ -1,10 +1,10 @@
 """Training of the deep models.
 
-- `loop`: the training loop, with `early_stopping`, `time_budget`, `interrupt` and `pretrain`;
+- `loop`: the training loop, with `pretrain` and `stopping`;
 - `recipe`: the protocols between the loop and a family of models, implemented in `latent_recipe`
   and `gan_recipe`;
 - `calibration`: what a latent variable model estimates from validation cells;
-- `data`, `validation`: the training table, its validation cells and their error;
+- `data`: the training table and its validation cells;
 - `weights`, `adam`, `step`: one optimisation step of all members at once;
 - `progress`: what is reported to callbacks.
 """

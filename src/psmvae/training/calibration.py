@@ -28,10 +28,9 @@ from psmvae.training.data import TrainingData
 # Fewest rows that a choice is based on, however short the time.
 MIN_ROWS = 16
 
-# Candidates for the weight of the regression.
-REGRESSION_WEIGHTS = (1.0, 0.75, 0.5, 0.25, 0.0)
-# Pseudo-count that shrinks a column's choice of the regression weight towards the pooled one.
-PSEUDO_COUNT = 200
+# Candidates for the weight of the regression, and the pseudo-count that shrinks a column's choice
+# towards the pooled one.
+REGRESSION_WEIGHTS, PSEUDO_COUNT = (1.0, 0.75, 0.5, 0.25, 0.0), 200
 # Relative reduction of the squared error below which the regression is not used at all. Choosing
 # the best of several weights can reduce the error by about this much by chance.
 MIN_RELATIVE_GAIN = 0.01
@@ -39,8 +38,7 @@ MIN_RELATIVE_GAIN = 0.01
 # Candidates for the scale of the proposal, and the rows and draws that compare them.
 PROPOSAL_SCALES = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0)
 PROPOSAL_ROWS, PROPOSAL_DRAWS = 64, 40
-# All choices but that of the regression weight take about as long as so many evaluations of one
-# proposal scale.
+# Cost of all choices but the regression weight, in evaluations of one proposal scale.
 COST_IN_PROPOSALS = 50.0
 
 # Candidates for the power of importance weights, and the rows and draws that compare them.
@@ -54,38 +52,32 @@ RELATIVE_TOLERANCE, RELATIVE_TOLERANCE_MAX_TIME, RELATIVE_TOLERANCE_FULL_POWER =
 MIN_VALIDATION_CELLS = 100
 
 # Rows and draws that estimate the scale of draws, and the pseudo-count that shrinks it towards 1.
-DRAW_SCALE_ROWS, DRAW_SCALE_DRAWS, DRAW_SCALE_PSEUDO_COUNT = 1024, 30, 20
-MAX_DRAW_SCALE = 3.0
+DRAW_SCALE_ROWS, DRAW_SCALE_DRAWS, DRAW_SCALE_PSEUDO_COUNT, MAX_DRAW_SCALE = 1024, 30, 20, 3.0
 
 
 @torch.no_grad()
 def choose_regression_weight(model: GMVAE, data: TrainingData) -> Tensor:
-    """Set the weight of the regression in each column's conditional mean.
+    """Set the weight of the regression in each column's conditional mean; return who uses it.
 
-    The weight minimises the squared error of validation cells. For many columns the best prediction
-    lies between the regression and the linear decoder. A column's squared errors are divided by
-    their mean over the candidates and shrunk towards those of all columns, since it may have few
-    validation cells. After very short training, or with few rows, the regression may be no better
-    than factor analysis: if the total gain of a member is too small, all its weights are 0.
+    The weight minimises the squared error ``(candidate, member, column)`` of validation cells. A
+    column's squared errors are divided by their mean over the candidates and shrunk towards those
+    of all columns, since it may have few validation cells. After very short training, or with few
+    rows, the regression may be no better than factor analysis: if the total gain of a member is too
+    small, all its weights are 0.
     """
-    model.regression_weight.fill_(1.0)
-    # of axes candidate, member, column
-    error = model.regression_weight.new_zeros(
-        len(REGRESSION_WEIGHTS), *model.regression_weight.shape
-    )
-    n_cells = torch.zeros_like(model.regression_weight)
+    n_cells = torch.zeros_like(model.regression_weight.fill_(1.0))
+    error = n_cells.new_zeros(len(REGRESSION_WEIGHTS), *n_cells.shape)
     for batch, validation in data.validation_batches():
-        predictions = predict_by_regression_weight(model, batch)
-        for candidate_error, predicted in zip(error, predictions, strict=True):
+        for i, predicted in enumerate(predict_by_regression_weight(model, batch)):
             squares = model.inputs.error(predicted, batch.x)
-            candidate_error += torch.where(validation, squares, 0.0).sum(1)
+            error[i] += torch.where(validation, squares, 0.0).sum(1)
         n_cells += validation.sum(1)
     relative = error / error.mean(0).clamp(min=torch.finfo(error.dtype).tiny)
     pooled = (n_cells * relative).sum(-1, keepdim=True) / n_cells.sum(-1, keepdim=True)
     best = (n_cells * relative + PSEUDO_COUNT * pooled).argmin(0)
-    least = error.gather(0, best.unsqueeze(0)).squeeze(0)
     # the last candidate is 0: the error without the regression
-    used = least.sum(-1) < (1 - MIN_RELATIVE_GAIN) * error[-1].sum(-1)
+    least, without = error.gather(0, best.unsqueeze(0)).squeeze(0).sum(-1), error[-1].sum(-1)
+    used = least < (1 - MIN_RELATIVE_GAIN) * without
     weight = torch.tensor(REGRESSION_WEIGHTS, device=error.device)[best]
     model.regression_weight.copy_(torch.where(used.unsqueeze(-1), weight, 0.0))
     return used
@@ -108,15 +100,14 @@ def choose_proposal_scale(
 ) -> None:
     """Set the scale of the importance proposal that gives the largest effective sample size.
 
-    q(z | ·) is narrower than p(z | x_obs, m): because it is amortised, and because β < 1. Draws
-    from it miss regions where the importance weights are large. The effective sample size is
-    1 / Σ w² for normalised weights w, and its median over rows is compared.
+    q(z | ·) is narrower than p(z | x_obs, m), because it is amortised and β < 1, so its draws miss
+    regions where the importance weights w are large. The median over rows of the effective sample
+    size 1 / Σ w² is compared.
     """
     batch = data.unmasked_batch(slice(0, _n_rows(PROPOSAL_ROWS, fraction)))
     epsilon = antithetic_noise(model, PROPOSAL_DRAWS, noise)
-    uniform = noise.uniform(*epsilon.shape[:-1], batch.x.shape[-1]) if model.joint else None
-    best = torch.zeros_like(model.proposal_scale)
-    chosen = torch.ones_like(model.proposal_scale)
+    uniform = _uniform(model, epsilon, batch, noise)
+    best, chosen = torch.zeros_like(model.proposal_scale), torch.ones_like(model.proposal_scale)
     for scale in PROPOSAL_SCALES:
         densities = model.log_densities(batch, scale * epsilon, uniform=uniform)
         weight = normalised(log_weights(densities, torch.full_like(chosen, scale)))
@@ -129,8 +120,7 @@ def choose_proposal_scale(
 @torch.no_grad()
 def evaluate_one_proposal(model: GMVAE, data: TrainingData) -> None:
     """Do the work of one candidate of `choose_proposal_scale`, to time it."""
-    batch = data.unmasked_batch(slice(0, PROPOSAL_ROWS))
-    config = model.config
+    batch, config = data.unmasked_batch(slice(0, PROPOSAL_ROWS)), model.config
     epsilon = batch.x.new_zeros(config.n_members, 1, PROPOSAL_DRAWS, 1, config.n_latent)
     uniform = 0.5 + epsilon.new_zeros(*epsilon.shape[:-1], batch.x.shape[-1])
     model.log_densities(batch, epsilon, uniform=uniform if model.joint else None)
@@ -138,25 +128,22 @@ def evaluate_one_proposal(model: GMVAE, data: TrainingData) -> None:
 
 @torch.no_grad()
 def choose_weight_power(
-    model: GMVAE,
-    data: TrainingData,
-    noise: Noise,
-    fraction: float = 1.0,
-    tolerance: float = RELATIVE_TOLERANCE,
+    model: GMVAE, data: TrainingData, noise: Noise, fraction: float = 1.0
 ) -> None:
     """Set the power of importance weights that predicts validation cells best.
 
     Power 1 is the posterior mean under the model, by draws from the scaled proposal. Below 1 draws
-    are from q(z | ·), and at 0 they are not weighted: a little bias for much less variance, which
-    pays if draws are few and weights uneven. If the mean of q(z | ·) predicts validation cells as
-    well, no draws are made at all. Members that share a table are averaged, and make that last
-    choice together.
+    are from q(z | ·), with a little bias and much less variance; at 0 they are not weighted. If the
+    mean of q(z | ·) predicts validation cells as well, no draws are made at all. Members that share
+    a table are averaged, and make that last choice together.
     """
     n_rows = min(data.n_rows, _n_rows(POWER_ROWS, fraction))
     error, error_of_mean = _errors_by_weight_power(model, data, n_rows, noise)
     model.weight_power.copy_(torch.tensor(WEIGHT_POWERS, device=error.device)[error.argmin(0)])
     if model.p_m.depends_on_x:
         return
+    max_time = model.config.max_time
+    tolerance = RELATIVE_TOLERANCE if max_time is None else RELATIVE_TOLERANCE_MAX_TIME
     # tolerances are of root mean squared errors, and these are sums of squares
     use_mean = error_of_mean <= error.amin(0) * (1 + tolerance) ** 2
     use_mean &= (model.weight_power < 1) | (
@@ -176,12 +163,9 @@ def _errors_by_weight_power(
     standard = antithetic_noise(model, POWER_DRAWS, noise)
     error = torch.zeros(len(WEIGHT_POWERS), model.config.n_members, device=data.x.device)
     error_of_mean = torch.zeros_like(error[0])
-    size = max(1, rows_per_chunk(model, POWER_DRAWS))
-    for start in range(0, n_rows, size):
-        rows = slice(start, min(start + size, n_rows))
-        batch, validation = data.unmasked_batch(rows), data.validation_mask[:, rows]
-        shape = (*standard.shape[:-1], batch.x.shape[-1])
-        uniform = noise.uniform(*shape) if model.joint else None
+    size = rows_per_chunk(model, POWER_DRAWS)
+    for batch, validation in data.validation_batches(n_rows, size):
+        uniform = _uniform(model, standard, batch, noise)
 
         def squares(predicted: Tensor, batch: Batch = batch, cells: Tensor = validation) -> Tensor:
             return (model.inputs.error(predicted, batch.x) * cells).sum((1, 2))
@@ -217,14 +201,9 @@ def choose_draw_scale(
     """
     if not bool(model.inputs.is_number.any()):
         return
-    n_rows = min(data.n_rows, _n_rows(DRAW_SCALE_ROWS, fraction))
-    n_draws = DRAW_SCALE_DRAWS
-    size = rows_per_chunk(model, n_draws)
-    error, variance = torch.zeros_like(model.draw_scale), torch.zeros_like(model.draw_scale)
-    n_cells = torch.zeros_like(model.draw_scale)
-    for start in range(0, n_rows, size):
-        rows = slice(start, min(start + size, n_rows))
-        batch, validation = data.unmasked_batch(rows), data.validation_mask[:, rows]
+    n_rows, n_draws = min(data.n_rows, _n_rows(DRAW_SCALE_ROWS, fraction)), DRAW_SCALE_DRAWS
+    error, variance, n_cells = (torch.zeros_like(model.draw_scale) for _ in range(3))
+    for batch, validation in data.validation_batches(n_rows, rows_per_chunk(model, n_draws)):
         drawn = draw_observed(model, batch, n_draws, n_draws, noise)
         error += ((batch.x - drawn.mean(2)).square() * validation).sum(1)
         # of a cell around the mean of the draws, which is itself random
@@ -233,6 +212,11 @@ def choose_draw_scale(
     prior = DRAW_SCALE_PSEUDO_COUNT * variance / n_cells.clamp(min=1) + 1e-12
     scale = ((error + prior) / (variance + prior)).sqrt().clamp(1.0, MAX_DRAW_SCALE)
     model.draw_scale.copy_(torch.where(model.inputs.is_number, scale, 1.0))
+
+
+def _uniform(model: GMVAE, epsilon: Tensor, batch: Batch, noise: Noise) -> Tensor | None:
+    """Draw the uniform numbers of a joint mask model, one for each draw and column."""
+    return noise.uniform(*epsilon.shape[:-1], batch.x.shape[-1]) if model.joint else None
 
 
 def _n_rows(limit: int, fraction: float) -> int:

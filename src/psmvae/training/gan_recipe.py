@@ -15,13 +15,7 @@ from psmvae.training.recipe import Pretraining
 
 @dataclass(frozen=True)
 class AdversarialRecipe:
-    """Train generator and discriminator together, from random weights.
-
-    Parameters
-    ----------
-    model : GAIN
-        The model to train.
-    """
+    """Train generator and discriminator together, from random weights."""
 
     model: GAIN
 

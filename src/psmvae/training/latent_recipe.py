@@ -19,13 +19,7 @@ from psmvae.training.recipe import Pretraining
 
 @dataclass(frozen=True)
 class LatentRecipe:
-    """Train a GMVAE, or a model derived from it, on the objective of its configuration.
-
-    Parameters
-    ----------
-    model : GMVAE
-        The model to train.
-    """
+    """Train a GMVAE, or a model derived from it, on the objective of its configuration."""
 
     model: GMVAE
 
@@ -47,8 +41,7 @@ class LatentRecipe:
             return
         rows = slice(0, config.factor_analysis_rows)
         batch = data.unmasked_batch(rows)
-        features = model.inputs.features(batch.x)
-        visible = model.inputs.per_feature(batch.m)
+        features, visible = model.inputs.features(batch.x), model.inputs.per_feature(batch.m)
         validation = model.inputs.per_feature(data.validation_mask[:, rows].to(visible.dtype))
         fa = model.q_z.linear.start(features, visible, validation, config.factor_analysis_steps)
         model.p_x.start_linear(fa.mean, fa.loading.transpose(1, 2), fa.psi.sqrt())
@@ -67,15 +60,14 @@ class LatentRecipe:
     def warm_up_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of a mask model that depends on x.
 
-        Validation cells are all observed, so their error says nothing about p(m | x). Early
-        stopping by that error could end training before the mask model has converged. If the mask
-        model asks for ``train_jointly``, everything linear in x is trained with it.
+        The error of validation cells, all observed, says nothing about p(m | x), so early stopping
+        could end training before the mask model has converged. With ``train_jointly``, everything
+        linear in x is trained with it.
         """
         model = self.model
         if model.q_z.linear is None or not model.p_m.depends_on_x:
             return []
-        mask = [*model.p_m.parameters(), *model.p_r.parameters()]
-        p_x = model.p_x
+        mask, p_x = [*model.p_m.parameters(), *model.p_r.parameters()], model.p_x
         if not model.p_m.train_jointly or p_x.loading is None:
             return mask
         x = [p_x.loading, *(parameter for head in p_x.heads for parameter in head.parameters())]
@@ -98,11 +90,6 @@ class LatentRecipe:
 
     def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
         """Choose the proposal, the power of importance weights and the scale of draws."""
-        tolerance = (
-            calibration.RELATIVE_TOLERANCE
-            if self.model.config.max_time is None
-            else calibration.RELATIVE_TOLERANCE_MAX_TIME
-        )
         calibration.choose_proposal_scale(self.model, data, noise, fraction)
-        calibration.choose_weight_power(self.model, data, noise, fraction, tolerance)
+        calibration.choose_weight_power(self.model, data, noise, fraction)
         calibration.choose_draw_scale(self.model, data, noise, fraction)

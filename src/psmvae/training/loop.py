@@ -16,14 +16,11 @@ from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
 from psmvae.training.adam import Adam
 from psmvae.training.data import TrainingData
-from psmvae.training.early_stopping import EarlyStopping
-from psmvae.training.interrupt import deferred_keyboard_interrupt
 from psmvae.training.pretrain import pretrain
 from psmvae.training.progress import Progress
 from psmvae.training.recipe import Recipe
 from psmvae.training.step import Stepper
-from psmvae.training.time_budget import TimeBudget
-from psmvae.training.validation import validation_error
+from psmvae.training.stopping import EarlyStopping, TimeBudget, defer_interrupt, validation_error
 from psmvae.training.weights import Weights
 
 # Steps and learning rate of the warm-up of a mask model. The objective has converged by then.
@@ -40,17 +37,7 @@ LossWrapper = Callable[[Loss, list[nn.Parameter], int], Loss]
 
 @dataclass
 class TrainingResult:
-    """The course of a training.
-
-    Parameters
-    ----------
-    history : list of Progress
-        One entry for each epoch, and up to ten for pre-training.
-    interrupted : bool
-        Whether Ctrl-C stopped the training.
-    best : list of float
-        Lowest validation error of each member. Empty without validation cells.
-    """
+    """Progress of each epoch, and the lowest validation error of each member, if any."""
 
     history: list[Progress] = field(default_factory=list)
     interrupted: bool = False
@@ -73,23 +60,13 @@ def train(
     with early stopping, calibration on the validation cells. Ctrl-C and the end of ``max_time``
     stop after the current step and keep the best weights so far.
     """
+    began = time.perf_counter() if began is None else began
     budget = TimeBudget(config.max_time, x.device, began)
     data = _prepare(x, m, config, noise)
     recipe.initialise(data, noise)
-    calibration_fraction = 1.0
-    if data.has_validation_cells and config.max_time is not None:
-        calibration_fraction = _reserve_calibration(recipe, data, budget, config.max_time)
-    with deferred_keyboard_interrupt() as interrupt:
-        trainer = Trainer(
-            recipe,
-            data,
-            config,
-            noise,
-            budget,
-            interrupt,
-            callback,
-            separate=x.ndim == 3,
-        )
+    calibration_fraction = _reserve_calibration(recipe, data, budget)
+    with defer_interrupt() as interrupt:
+        trainer = Trainer(recipe, data, config, noise, budget, interrupt, callback)
         trainer.run(wrap_loss)
         if data.has_validation_cells:
             recipe.calibrate(data, noise, calibration_fraction)
@@ -114,10 +91,11 @@ def _prepare(x: Tensor, m: Tensor, config: Config, noise: Noise) -> TrainingData
     )
 
 
-def _reserve_calibration(
-    recipe: Recipe, data: TrainingData, budget: TimeBudget, max_time: float
-) -> float:
+def _reserve_calibration(recipe: Recipe, data: TrainingData, budget: TimeBudget) -> float:
     """Reserve time for calibration and return the fraction of its work that fits into it."""
+    max_time = budget.max_time
+    if max_time is None or not data.has_validation_cells:
+        return 1.0
     # the first calls include set-up costs, so the second ones are timed
     validation_error(recipe.model, data)
     recipe.calibration_sample(data)
@@ -133,60 +111,35 @@ def _reserve_calibration(
     return fraction
 
 
+@dataclass
 class Trainer:
-    """The phases of a training that move weights: pre-training, warm-up and epochs.
+    """The phases of a training that move weights; ``interrupt`` stops after the current step."""
 
-    Parameters
-    ----------
-    recipe : Recipe
-        The model and how it is trained.
-    data : TrainingData
-        The training table.
-    config : Config
-        Settings of the training.
-    noise : Noise
-        The only source of random numbers.
-    budget : TimeBudget
-        The time limit.
-    interrupt : threading.Event
-        Is set to stop after the current step.
-    callback : callable or None
-        Called with a `Progress` after every epoch.
-    separate : bool
-        Whether each member has a table of its own.
+    recipe: Recipe
+    data: TrainingData
+    config: Config
+    noise: Noise
+    budget: TimeBudget
+    interrupt: threading.Event
+    callback: Callable[[Progress], None] | None
+    result: TrainingResult = field(default_factory=TrainingResult, init=False)
+    pretrain_epochs: int = field(default=0, init=False)
 
-    Attributes
-    ----------
-    result : TrainingResult
-        The course of the training so far.
-    """
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        data: TrainingData,
-        config: Config,
-        noise: Noise,
-        budget: TimeBudget,
-        interrupt: threading.Event,
-        callback: Callable[[Progress], None] | None,
-        *,
-        separate: bool,
-    ) -> None:
-        self.recipe, self.data, self.config, self.noise = recipe, data, config, noise
-        self.budget, self.interrupt, self.callback = budget, interrupt, callback
+    def __post_init__(self) -> None:
+        """Derive the numbers of batches and epochs."""
+        data, config = self.data, self.config
         device = data.x.device
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
         self.has_validation_cells = data.has_validation_cells
-        self.stopping = EarlyStopping(data.n_members, config.patience, device, separate=separate)
+        self.stopping = EarlyStopping(
+            data.n_members, config.patience, device, separate=data.separate
+        )
         self.batch_size = min(config.batch_size, data.n_rows)
         self.n_batches = max(1, data.n_rows // self.batch_size)
         # epochs of members whose validation error is determined by pre-training
         self.post_pretrain_epochs = min(
             config.max_epochs, max(1, config.post_pretrain_steps // self.n_batches)
         )
-        self.pretrain_epochs = 0
-        self.result = TrainingResult()
 
     def run(self, wrap_loss: LossWrapper | None = None) -> None:
         """Run all phases and give the model its final weights."""
@@ -201,11 +154,11 @@ class Trainer:
 
     def _pretrain(self) -> None:
         """Pre-train what the recipe asks for, until its steps or its share of the time are used."""
-        config = self.config
+        config, data = self.config, self.data
         phase = self.recipe.pretraining() if config.pretrain_steps > 0 else None
         if phase is None:
             return
-        started, batches = self.budget.now(), config.pretrain_batches(self.data.n_rows)
+        started, batches = self.budget.now(), config.pretrain_batches(data.n_rows)
         n_epochs = -(-config.pretrain_steps // batches) + self.post_pretrain_epochs
 
         def fraction_done(n_steps: int) -> float:
@@ -220,15 +173,10 @@ class Trainer:
             # the time of the following epochs is not known yet
             self._report(self.pretrain_epochs, n_epochs, error, None)
 
+        model, size = self.recipe.model, config.pretrain_batch_size
+        shown = report if self.has_validation_cells else None
         self.stopping.pretrained = pretrain(
-            phase,
-            self.recipe.model,
-            self.data,
-            self.noise,
-            config.pretrain_batch_size,
-            fraction_done,
-            self.stream,
-            report if self.has_validation_cells else None,
+            phase, model, data, self.noise, size, fraction_done, self.stream, shown
         )
 
     def _warm_up(self, weights: Weights) -> None:
@@ -239,9 +187,7 @@ class Trainer:
         with weights.only(parameters) as positions:
             step = self._stepper(weights, self.recipe.loss, WARM_UP_LEARNING_RATE, positions)
             for _ in range(WARM_UP_STEPS):
-                step(
-                    self.noise.shuffles(self.data.n_members, self.data.n_rows)[:, : self.batch_size]
-                )
+                self._run_steps(step, 1)
                 if self._must_stop():
                     break
 
@@ -259,35 +205,31 @@ class Trainer:
         step = self._stepper(weights, loss, self.config.learning_rate)
         started = time.perf_counter()
         for epoch in range(1, n_epochs + 1):
-            self._run_steps(step)
+            self._run_steps(step, self.n_batches)
             error = None
             if self.has_validation_cells:
                 error = self._validation_error(weights)
                 keep_pretrained = epoch <= self.post_pretrain_epochs
                 weights.keep_best(self.stopping.update(error, keep_pretrained=keep_pretrained))
             left = (time.perf_counter() - started) / epoch * (n_epochs - epoch)
-            before = self.pretrain_epochs
-            self._report(before + epoch, before + n_epochs, error, left)
+            done = self.pretrain_epochs
+            self._report(done + epoch, done + n_epochs, error, left)
             if self.interrupt.is_set():
                 self.result.interrupted = True
                 break
             if self.budget.exceeded or (self.has_validation_cells and self.stopping.stopped):
                 break
 
-    def _run_steps(self, step: Stepper) -> None:
-        """Run the steps of one epoch."""
+    def _run_steps(self, step: Stepper, n_steps: int) -> None:
+        """Run steps on batches of the shuffled rows."""
         shuffled = self.noise.shuffles(self.data.n_members, self.data.n_rows)
-        for k in range(self.n_batches):
+        for k in range(n_steps):
             step(shuffled[:, k * self.batch_size : (k + 1) * self.batch_size])
             if self._must_stop():
                 break
 
     def _stepper(
-        self,
-        weights: Weights,
-        loss: Loss,
-        learning_rate: float,
-        positions: Tensor | None = None,
+        self, weights: Weights, loss: Loss, learning_rate: float, positions: Tensor | None = None
     ) -> Stepper:
         """Make a training step; with ``positions`` it moves these weights only."""
         adam = Adam(weights.flat, learning_rate)
@@ -314,15 +256,10 @@ class Trainer:
 
     def _report(self, epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
         """Add to the history and call the callback."""
+        mean = None if error is None else float(error.mean())
         best = float(self.stopping.best_error.mean()) if self.has_validation_cells else None
-        progress = Progress(
-            epoch,
-            n_epochs,
-            None if error is None else float(error.mean()),
-            best,
-            self.budget.elapsed,
-            self.budget.limited(left),
-        )
+        seconds, left = self.budget.elapsed, self.budget.limited(left)
+        progress = Progress(epoch, n_epochs, mean, best, seconds, left)
         self.result.history.append(progress)
         if self.callback is not None:
             self.callback(progress)

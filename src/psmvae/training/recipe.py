@@ -15,38 +15,24 @@ from psmvae.training.data import TrainingData
 
 
 class Trainable(Protocol):
-    """A model of several members; an ``nn.Module``.
-
-    Attributes
-    ----------
-    inputs : Columns
-        The columns, which measure the error of predictions.
-    """
+    """A model of several members, an ``nn.Module``; its columns measure the errors."""
 
     inputs: Columns
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """Iterate over the parameters; their first axis is the member."""
-        ...
 
     def predict(self, batch: Batch) -> Tensor:
         """E[statistics(x)] of every cell given the visible ones, ``(member, row, statistic)``."""
-        ...
 
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A first phase of training: some parameters, on a loss of their own.
+    """A first phase of training: some parameters, frozen afterwards, on a loss of their own.
 
-    Parameters
-    ----------
-    parameters : list of Parameter
-        Trained in this phase and frozen afterwards.
-    loss : callable
-        ``(batch, noise) -> (member, row)``, the loss of each row.
-    accept : callable
-        ``(data) -> (member,)``, called once at the end of the phase: whether the pre-trained
-        parameters are used by a member, and so determine its validation error from then on.
+    ``loss`` returns ``(member, row)``. ``accept`` is called once at the end of the phase and
+    returns, ``(member,)``, whether a member uses the pre-trained parameters. They then determine
+    its validation error.
     """
 
     parameters: list[nn.Parameter]
@@ -64,28 +50,21 @@ class Recipe(Protocol):
     @property
     def model(self) -> Trainable:
         """The model that is trained."""
-        ...
 
     def initialise(self, data: TrainingData, noise: Noise) -> None:
         """Set initial weights from the training table, where they are not random."""
-        ...
 
     def pretraining(self) -> Pretraining | None:
         """Return the pre-training phase, or None if the model has none."""
-        ...
 
     def warm_up_parameters(self) -> list[nn.Parameter]:
         """Return the parameters that are trained alone before the epochs; none in most models."""
-        ...
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
         """Return the loss of each row, ``(member, row)``."""
-        ...
 
     def calibration_sample(self, data: TrainingData) -> float:
         """Run a small part of the work of `calibrate`, to be timed, without changing the model."""
-        ...
 
     def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
         """Set what is estimated from validation cells, once the weights are final."""
-        ...

@@ -17,29 +17,18 @@ EAGER_STEPS = 3
 class Stepper:
     """Call a training step repeatedly; on a GPU, capture it once as a CUDA graph and replay it.
 
-    A step of these small networks is some 260 short kernels. Launched one by one, a step of the
-    paper's model takes 9.6 ms on an H200; replayed as a graph it takes 0.5 ms
-    (benchmarks/gpu.py).
+    A step of the paper's model is some 260 short kernels and takes 9.6 ms on an H200; replayed as a
+    graph it takes 0.5 ms (benchmarks/gpu.py). A step that cannot be captured, for example because a
+    user's mask model reads a value on the host, is called without a graph.
 
-    A step that cannot be captured is called without a graph. A user's mask model may for example
-    read a value on the host.
-
-    Parameters
-    ----------
-    step : callable
-        Performs one step for rows ``(member, row)``, always of the same shape.
-    noise : Noise
-        The only source of random numbers of the step.
-    stream : torch.cuda.Stream, optional
-        Runs all steps of a training on a GPU. Gradient accumulators belong to the stream they were
-        created on, so steps on different streams would have to wait for each other.
+    All steps of a training on a GPU run on one ``stream``: gradient accumulators belong to the
+    stream they were created on, so steps on different streams would have to wait for each other.
+    The rows ``(member, row)`` always have the same shape, and ``noise`` is the only source of
+    random numbers.
     """
 
     def __init__(
-        self,
-        step: Callable[[Tensor], None],
-        noise: Noise,
-        stream: torch.cuda.Stream | None = None,
+        self, step: Callable[[Tensor], None], noise: Noise, stream: torch.cuda.Stream | None = None
     ) -> None:
         self.step, self.noise, self.stream = step, noise, stream
         self.n_eager_steps = 0

@@ -6,31 +6,21 @@ Modules that are slow to load are imported inside a command, so that ``--help`` 
 from __future__ import annotations
 
 import shlex
-import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from psmvae.cli import run_app
 from psmvae.cli.arguments import Device, Force, Quiet
 from psmvae.cli.option_groups import expanded
-from psmvae.cli.terminal import Interrupted, Terminal, UsageError, interruptible
+from psmvae.cli.terminal import Terminal, UsageError
 from psmvae_paper.cli import results as r
 from psmvae_paper.cli.progress import RunProgress
 from psmvae_paper.cli.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# typer bundles click in some releases and imports it in others; its own exception leads to either.
-_PARSER_ERROR: type[Exception] = next(
-    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
-)
-
-# Errors of the data, the records or the machine, shown in one line. Anything else is a bug, and its
-# traceback is shown.
-_FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
 
 PAPER = "paper"
 # The method that others are compared with by default: the library's default imputer.
@@ -59,27 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0, 1 if the command failed, 2 if it was called wrongly, 130 after Ctrl-C and
         143 after a termination signal.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
-    terminal = Terminal()
-    try:
-        with interruptible(), terminal.plain_warnings():
-            code = app(arguments, prog_name="psmvae-paper", standalone_mode=False)
-    except UsageError as error:
-        terminal.line(f"error: {error}")
-        return 2
-    except _PARSER_ERROR as error:
-        # One line also where the choices of an option are listed below each other.
-        text: str = getattr(error, "format_message", error.__str__)()
-        terminal.line(f"error: {' '.join(text.split())}")
-        return 2
-    except (Interrupted, KeyboardInterrupt) as error:
-        terminal.line("error: interrupted")
-        return getattr(error, "exit_code", 128 + signal.SIGINT)
-    except _FAILURES as error:
-        # One line also where scikit-learn or torch write several.
-        terminal.line(f"error: {' '.join(str(error).split()) or type(error).__name__}")
-        return 1
-    return code if isinstance(code, int) else 0
+    return run_app(app, "psmvae-paper", argv)
 
 
 ExperimentName = Annotated[

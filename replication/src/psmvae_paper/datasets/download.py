@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from psmvae._version import __version__
-from psmvae.table import atomic_path
+from psmvae.table.paths import atomic_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,15 +1,17 @@
-"""The input table of a command: read once, with its cells as they are written in a text file."""
+"""The files of a command: paths are checked before any time is spent, a table is read once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from psmvae.cli.messages import reworded
 from psmvae.cli.options import check_known
-from psmvae.cli.paths import is_text_file
 from psmvae.cli.terminal import UsageError
 from psmvae.table.errors import TableError
-from psmvae.table.io import keep_text, read_table, read_text
+from psmvae.table.io import read_table, read_text
+from psmvae.table.paths import SEPARATORS, check_output, check_place
+from psmvae.table.text import keep_text
 from psmvae.table.text_types import infer_types, mark_missing
 
 if TYPE_CHECKING:
@@ -19,21 +21,44 @@ if TYPE_CHECKING:
     from psmvae.cli.options import Files
     from psmvae.imputers.base import Imputer
 
+MODEL_EXTENSION = ".safetensors"
+
+
+def is_text_file(path: Path) -> bool:
+    """Whether a path names a CSV or TSV file."""
+    return path.name.lower().endswith(tuple(SEPARATORS))
+
+
+def check_input(path: Path) -> None:
+    """Refuse an input that does not exist."""
+    if not path.exists():
+        raise UsageError(f"{path}: no such file")
+
+
+def check_table_output(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
+    """Refuse a path where a table cannot or must not be written."""
+    try:
+        check_output(path, force=force, inputs=inputs)
+    except TableError as error:
+        raise UsageError(reworded(error, text_file=True)) from error
+
+
+def check_model_output(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
+    """Refuse a path where a model cannot or must not be written."""
+    if path.suffix.lower() != MODEL_EXTENSION:
+        raise UsageError(f"{path}: a model is written to a {MODEL_EXTENSION} file")
+    try:
+        check_place(path, force=force, inputs=inputs)
+    except TableError as error:
+        raise UsageError(reworded(error, text_file=True)) from error
+
 
 @dataclass(frozen=True)
 class InputTable:
     """A table and which of its columns are ignored: copied to the output, not modelled.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        All columns.
-    text : pyarrow.Table, optional
-        The cells as they are written in a text file, all of them strings.
-    na : tuple of str
-        Texts that mark missing cells, in addition to the default ones.
-    ignored : tuple of str
-        Names of the ignored columns.
+    ``text`` has the cells as they are written in a text file, all of them strings, and ``na`` the
+    texts that mark missing cells, in addition to the default ones.
     """
 
     table: Any
@@ -63,11 +88,13 @@ class InputTable:
         return [keep_text(one, text) for one in tables]
 
     def _with_ignored(self, filled: Any) -> Any:
+        if not self.ignored:
+            return filled
         table = self.table
-        for field in filled.schema if self.ignored else ():
+        for field in filled.schema:
             position = table.column_names.index(field.name)
             table = table.set_column(position, field, filled[field.name])
-        return table if self.ignored else filled
+        return table
 
 
 def read_input(files: Files, ignore: Sequence[str] = ()) -> InputTable:
@@ -82,12 +109,10 @@ def read_input(files: Files, ignore: Sequence[str] = ()) -> InputTable:
     else:
         text, table = None, read_table(files.table, na=na)
     if table.num_rows == 0:
-        message = f"{files.table}: there are column names but no rows"
-        raise TableError(message)
+        raise TableError(f"{files.table}: there are column names but no rows")
     check_known("--ignore", ignore, table.column_names)
     if set(table.column_names) <= set(ignore):
-        message = "--ignore: no column is left to model"
-        raise UsageError(message)
+        raise UsageError("--ignore: no column is left to model")
     return InputTable(table, text, na).ignoring(ignore)
 
 

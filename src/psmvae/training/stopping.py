@@ -1,0 +1,125 @@
+"""What stops training: the validation error, the time limit and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from psmvae.training.data import TrainingData
+from psmvae.training.recipe import Trainable
+
+# Relative reduction of the validation error that counts as an improvement.
+MIN_RELATIVE_GAIN = 1e-4
+
+
+@torch.no_grad()
+def validation_error(model: Trainable, data: TrainingData) -> Tensor:
+    """Measure the error of the cheap prediction on the validation cells, ``(member,)``."""
+    total = data.x.new_zeros(data.n_members)
+    n_cells = torch.zeros_like(total)
+    for batch, validation in data.validation_batches():
+        total += (model.inputs.error(model.predict(batch), batch.x) * validation).sum((1, 2))
+        n_cells += validation.sum((1, 2))
+    return (total / n_cells).sqrt()
+
+
+class EarlyStopping:
+    """The lowest validation error of each member, and the epochs since it improved.
+
+    With ``separate``, each member has a table of its own, and one that has stopped keeps its
+    weights, as if it were trained alone. Members of one table stop together. ``pretrained`` marks
+    the members whose validation error is determined by pre-training.
+    """
+
+    def __init__(
+        self, n_members: int, patience: int, device: torch.device, *, separate: bool
+    ) -> None:
+        self.patience, self.separate = patience, separate
+        self.best_error = torch.full((n_members,), torch.inf, device=device)
+        self.pretrained = torch.zeros_like(self.best_error, dtype=torch.bool)
+        self.epochs_since_best = torch.zeros_like(self.best_error)
+
+    def update(self, error: Tensor, *, keep_pretrained: bool) -> Tensor:
+        """Compare the error after an epoch with the lowest one; return who improved."""
+        lower = error < self.best_error * (1 - MIN_RELATIVE_GAIN)
+        improved = torch.where(self.pretrained, keep_pretrained, lower)
+        if self.separate:
+            improved = improved & (self.epochs_since_best < self.patience)
+        self.best_error = torch.where(improved, error, self.best_error)
+        self.epochs_since_best = torch.where(improved, 0.0, self.epochs_since_best + 1)
+        return improved
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no member has improved for ``patience`` epochs."""
+        return bool((self.epochs_since_best >= self.patience).all())
+
+
+@dataclass
+class TimeBudget:
+    """Seconds since the start of a fit, against its limit ``max_time``; None is no limit.
+
+    ``began`` is `time.perf_counter` at the start of the fit. ``reserve`` is kept for what follows
+    the training steps.
+    """
+
+    max_time: float | None
+    device: torch.device
+    began: float = field(default_factory=time.perf_counter)
+    reserve: float = 0.0
+
+    def now(self) -> float:
+        """Return `time.perf_counter` once all queued work of the device is done."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return time.perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start of the fit, without waiting for the device."""
+        return time.perf_counter() - self.began
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether training steps must stop, so that the reserved time is left."""
+        if self.max_time is None:
+            return False
+        return self.now() - self.began + self.reserve > self.max_time
+
+    def fraction_used(self, since: float, share: float) -> float:
+        """Return how much of its time a phase has used."""
+        if self.max_time is None:
+            return 0.0
+        end = share * (self.max_time - self.reserve)
+        return (self.now() - since) / max(end - (since - self.began), 1e-9)
+
+    def limited(self, seconds: float | None) -> float | None:
+        """Cap an estimate of the remaining time by the limit."""
+        if seconds is None or self.max_time is None:
+            return seconds
+        return min(seconds, max(0.0, self.max_time - self.elapsed))
+
+
+@contextmanager
+def defer_interrupt() -> Iterator[threading.Event]:
+    """Record Ctrl-C instead of raising KeyboardInterrupt, so that no step is left half done.
+
+    Only in the main thread, and only in place of Python's default handler.
+    """
+    pressed = threading.Event()
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield pressed
+        return
+    signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
