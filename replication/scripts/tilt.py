@@ -15,7 +15,6 @@ The protocol is the paper's (errors in ranges of the columns), on the first rows
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -48,16 +47,15 @@ class Follower:
         if progress.epoch not in MARKS:
             return
         model = self.imputer.model_
-        mask = model.config.mask_model
+        tilts = model.p_m.tilts
         found: dict[str, float] = {"epoch": progress.epoch}
         for rule in ("tilted", "x_mis", "x_obs"):
-            changed = dataclasses.replace(mask, tilt=rule == "tilted")
-            model.config = dataclasses.replace(model.config, mask_model=changed)
+            model.p_m.tilts = rule == "tilted"
             if rule == "x_obs":
                 model.x_mis = lambda p_x_obs, _: p_x_obs
             found[rule] = self.error()
         del model.x_mis
-        model.config = dataclasses.replace(model.config, mask_model=mask)
+        model.p_m.tilts = tilts
         self.records.append(found)
         print(json.dumps(found), flush=True)
 

@@ -24,8 +24,11 @@ def draw_missing(model: GMVAE, batch: Batch, n: int, n_draws: int, noise: Noise)
     if model.joint and densities.x_drawn is not None:
         # the importance weights are those of these values of x
         drawn = _select(densities.x_drawn, draw, set_)
+    elif model.tilts:
+        drawn = _select_set(model.tilted_sample(z, densities.shift, uniform), set_)
     else:
-        drawn = _select_set(model.sample_missing(z, densities.shift, uniform), set_)
+        # the decoder has been evaluated at all draws and sets: select instead of decoding again
+        drawn = _select_cells(densities.p_x, log_w.shape, draw, set_).sample(uniform).squeeze(3)
     expected = torch.einsum("eils,eilsf->eif", normalised(log_w), model.expected(densities))
     mean = model.inputs.point(expected).unsqueeze(2)
     widened = mean + model.draw_scale[:, None, None] * (drawn - mean)
@@ -79,3 +82,17 @@ def _select_set(values: Tensor, set_: Tensor) -> Tensor:
     """``values[e, i, k, set_[e, i, k]]``, ``(member, row, k, column)``."""
     index = set_[..., None, None].expand(-1, -1, -1, 1, values.shape[-1])
     return values.gather(3, index).squeeze(3)
+
+
+def _select_cells(p_x: Cells, shape: torch.Size, draw: Tensor, set_: Tensor) -> Cells:
+    """p(x | z, r) at the selected draws and sets, with axes ``(member, row, k, 1, column)``."""
+
+    def select(parameter: Tensor) -> Tensor:
+        if parameter.ndim < 5 or parameter.shape[2:4] == (1, 1):
+            return parameter
+        last = parameter.shape[4:]
+        whole = parameter.expand(*shape, *last).flatten(4)
+        selected: Tensor = _select(whole, draw, set_).unflatten(-1, last)
+        return selected.unsqueeze(3)
+
+    return p_x.map(select)

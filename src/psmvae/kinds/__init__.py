@@ -13,8 +13,5 @@ from psmvae.kinds.positive import Positive
 
 __all__ = ["Column"]
 
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (Real(), Integer(), Binary(), Levels(), Positive(), Count(), Ordinal())
-}
-"""All kinds by name."""
+_ALL = (Real(), Integer(), Binary(), Levels(), Positive(), Count(), Ordinal())
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ALL}

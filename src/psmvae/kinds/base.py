@@ -88,10 +88,9 @@ class Kind(Protocol):
 
     `outside` to `log_jacobian` work on one column of a table (NumPy, float64, NaN where missing).
     `block` makes the part that works on a group of such columns inside the model (PyTorch). A model
-    value is the standardised number, the count, or the code of the level as a float.
-
-    Model values are clipped to ± `limit`. Columns of the same `likelihood` and `group` share a
-    block. `domain` names the valid values in words.
+    value is the standardised number, the count, or the code of the level as a float, clipped to
+    ± `limit`. Columns of the same `likelihood` and `group` share a block. `domain` names the valid
+    values in words.
     """
 
     name: str
@@ -113,10 +112,7 @@ class Kind(Protocol):
         """Return table values of model values, the inverse of `standardise`."""
 
     def log_jacobian(self, column: Column, x: NDArray[np.floating] | float = 0.0) -> Floats:
-        """Return log ``|d model value / d table value|``.
-
-        Added to a log density of model values, it gives that of table values.
-        """
+        """Return log ``|d x / d value|``; log p(value) is log p(x) plus this."""
 
     def group(self, column: Column) -> int:
         """Return a number that columns of one block have in common."""
@@ -163,10 +159,7 @@ class Distribution(Protocol):
 
 @runtime_checkable
 class UnderSigmoid(Protocol):
-    """A numeric distribution that integrates a sigmoid faster than its `nodes` do.
-
-    The block has one feature, x itself.
-    """
+    """A distribution of one feature, x itself, that integrates a sigmoid faster than its `nodes`."""
 
     def log_mean_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
         """Return log E[sigmoid(slope · x + offset)] of each cell."""
@@ -203,9 +196,8 @@ class Block(Protocol):
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
         """Return outputs for which the decoder is about E[features] = mean + loading z.
 
-        Also sets the initial values of the block's own parameters, so call it on every block that
-        gets these outputs. Axes: mean ``(member, column, feature)``; loading
-        ``(member, latent, column, feature)``.
+        Also initialises the parameters of this block. Axes: mean ``(member, column, feature)``;
+        loading ``(member, latent, column, feature)``.
         """
 
     def start_scale(self, scale: Tensor) -> None:

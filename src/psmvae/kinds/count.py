@@ -16,17 +16,14 @@ from psmvae.kinds.base import Column, Floats, Nodes, Scale
 from psmvae.kinds.numeric import Real
 from psmvae.kinds.tools import add_constants, invert, log1mexp, normal_mean, solve_increasing
 
-N_COUNT_NODES = 32
-N_FINE_COUNT_NODES = 64
+N_COUNT_NODES, N_FINE_COUNT_NODES = 32, 64
 # Bounds of the mean of a cell: almost never, and more than float32 resolves to one.
 MIN_LOG1P_MEAN, MAX_COUNT = 1e-6, 1e9
-# Bounds of the size parameter: at 0.01 nearly all counts are zero; at a thousand times the mean the
-# variance is within 0.1 % of that of a Poisson.
+# Bounds of the size: nearly all counts are zero; 0.1 % more than the variance of a Poisson.
 MIN_SIZE, MAX_SIZE_OF_MEAN = 0.01, 1000.0
-# Sharpness of the softplus that keeps log(1 + mean) positive, per standard deviation.
-SHARPNESS = 2.0
-# Largest factor by which initial loadings compensate for the slope of that softplus.
-MAX_GAIN = 3.0
+# Sharpness of the softplus that keeps log(1 + mean) positive, per standard deviation; the largest
+# factor by which initial loadings compensate for its slope.
+SHARPNESS, MAX_GAIN = 2.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -98,9 +95,8 @@ class NegativeBinomial:
         rounded, and at least 1 apart.
         """
         mean = torch.exp(self.log_mean.double()).unsqueeze(-1)
-        if self.log_size is None:
-            size = 1e6 * (1 + mean)
-        else:
+        size = 1e6 * (1 + mean)
+        if self.log_size is not None:
             size = torch.exp(self.log_size.double()).unsqueeze(-1)
         root = 2 * size.sqrt()
 
@@ -110,8 +106,7 @@ class NegativeBinomial:
         def count(even: Tensor) -> Tensor:
             return size * torch.sinh(even / root).square()
 
-        # 6 standard deviations to either side, and more for the tails: the upper one is
-        # exponential, the lower one a power of x for small r
+        # 6 standard deviations, and more for the tails: exponential above, a power of x below
         high = mean + 6 * (mean + mean.square() / size).sqrt() + 8 * (1 + mean / size)
         first = count((even(mean) - 6 - 32 / root).clamp(min=0)).floor()
         share = torch.linspace(0, 1, n + 1, dtype=torch.float64, device=mean.device)
@@ -132,7 +127,6 @@ class CountBlock(nn.Module):
     """
 
     n_nodes = N_COUNT_NODES
-
     center: Tensor
     width: Tensor
     mean: Tensor
@@ -150,14 +144,10 @@ class CountBlock(nn.Module):
         # a column of zeros has a mean of half a count in all rows
         mean = [max(c.mean, 0.5 / max(c.n_observed, 1)) for c in columns]
         bounds = [[math.log(MIN_SIZE), math.log(MAX_SIZE_OF_MEAN * max(m, 1.0))] for m in mean]
-        add_constants(
-            self,
-            center=[c.center for c in columns],
-            width=[c.scale for c in columns],
-            mean=mean,
-            deviation=[c.deviation for c in columns],
-            log_sizes=torch.tensor(bounds).T,
-        )
+        center, width = [c.center for c in columns], [c.scale for c in columns]
+        deviation, log_sizes = [c.deviation for c in columns], torch.tensor(bounds).T
+        add_constants(self, center=center, width=width, mean=mean)
+        add_constants(self, deviation=deviation, log_sizes=log_sizes)
         add_constants(self, start_size=self._raw_size(torch.ones(self.n_columns)))
         if scale == "learned":
             self.size = nn.Parameter(self.start_size.expand(n_members, 1, 1, 1, -1).clone())
@@ -214,10 +204,7 @@ class CountBlock(nn.Module):
         return log1p_mean + log1mexp(log1p_mean)
 
     def _raw_size(self, share: Tensor) -> Tensor:
-        """Return the logit of the size for which `share` of the variance is not due to the mean.
-
-        Solves share · variance = E[μ + μ²/r] and (1 − share) · variance = Var μ for r.
-        """
+        """Return the logit of r: share · variance = E[μ + μ²/r], (1 − share) · variance = Var μ."""
         variance, mean = self.deviation.square(), self.mean
         excess = share * variance - mean
         log_size = (mean.square() + (1 - share) * variance).log() - excess.clamp(min=1e-30).log()

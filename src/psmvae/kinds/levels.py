@@ -61,8 +61,8 @@ class CategoricalBlock(nn.Module):
         super().__init__()
         self.n_columns = len(n_levels)
         self.n_features = self.n_statistics = self.n_outputs = self.n_nodes = max(n_levels)
-        exists = torch.arange(max(n_levels)) < torch.tensor(n_levels).unsqueeze(-1)
-        add_constants(self, exists=exists)
+        n_of_column = torch.tensor(n_levels).unsqueeze(-1)
+        add_constants(self, exists=torch.arange(max(n_levels)) < n_of_column)
 
     def forward(self, outputs: Tensor) -> Categorical:
         """Return the softmax of the outputs, without padding levels."""

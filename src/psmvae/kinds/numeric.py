@@ -17,11 +17,8 @@ from psmvae.kinds.student import MIN_DF, N_STUDENT_NODES, Student
 from psmvae.kinds.tools import floored, kl_by_nodes, unfloored
 
 LOG_2PI = math.log(2 * math.pi)
-N_NODES = 15
-N_FINE_NODES = 129
-FINE_REACH = 6.0
+N_NODES, N_FINE_NODES, FINE_REACH = 15, 129, 6.0
 UNDERFLOW = 40.0
-
 # Nodes already copied to a device: a captured CUDA graph cannot copy them. A plain dictionary,
 # because PyTorch's compiler would call a `functools.cache` function again.
 NODES_ON_DEVICE: dict[tuple[torch.dtype, torch.device], tuple[Tensor, Tensor]] = {}
@@ -48,10 +45,7 @@ def exp(value: Tensor | float) -> Tensor | float:
 
 @dataclass(frozen=True)
 class Normal:
-    """N(mean, scale²) for each cell; ``log_scale`` broadcasts against ``mean``.
-
-    A fixed scale is a plain number, which avoids operations on tensors.
-    """
+    """N(mean, scale²) for each cell; ``log_scale`` broadcasts, or is a number if it is fixed."""
 
     mean: Tensor
     log_scale: Tensor | float
@@ -80,8 +74,7 @@ class Normal:
             return kl_by_nodes(self, other)
         log_ratio = self.log_scale - other.log_scale
         shift = (self.mean - other.mean) * exp(-other.log_scale)
-        squares = shift.square() + exp(2 * log_ratio)
-        return 0.5 * squares - (log_ratio + 0.5)
+        return 0.5 * (shift.square() + exp(2 * log_ratio)) - (log_ratio + 0.5)
 
     def nodes(self) -> Nodes:
         """Return Gauss–Hermite nodes, exact for polynomials up to degree 29."""
@@ -116,14 +109,13 @@ class Normal:
         _, at_nodes = self.sigmoid(slope, offset)
         t, log_weight = hermite_nodes(self.mean)
         weight = log_weight.exp()
-        mean = self.mean + self.scale * ((at_nodes @ (weight * t)) / (at_nodes @ weight))
-        return mean.unsqueeze(-1)
+        shift = (at_nodes @ (weight * t)) / (at_nodes @ weight)
+        return (self.mean + self.scale * shift).unsqueeze(-1)
 
     def sigmoid(self, slope: Tensor, offset: Tensor) -> tuple[Tensor, Tensor]:
         """Return a shift s ``(..., column)`` and exp(−s) sigmoid(slope · x + offset) at the nodes.
 
-        Where a sigmoid is below e⁻⁴⁰ at all nodes, it equals the exponential function in float64.
-        There the shift prevents underflow.
+        The shift prevents underflow where a sigmoid is below e⁻⁴⁰ at all nodes.
         """
         t, _ = hermite_nodes(self.mean)
         center, spread = torch.addcmul(offset, self.mean, slope), self.scale * slope
@@ -188,11 +180,7 @@ class NormalBlock(nn.Module):
 
 
 class StudentBlock(NormalBlock):
-    """A group of numeric columns with a Student-t likelihood.
-
-    The network outputs location, scale (as a factor of a learned scale of the column) and degrees
-    of freedom of each cell.
-    """
+    """Numeric columns with a Student-t likelihood; a scale is a factor of the column's learned one."""
 
     n_nodes = N_STUDENT_NODES
 
@@ -230,10 +218,7 @@ class Real:
         return replace(column, center=center, scale=scale)
 
     def summarise(self, values: Floats) -> tuple[float, float]:
-        """Return mean and standard deviation, accurate from 1e-300 to 1e300.
-
-        The scale of a constant column is its absolute value, at most 1, so that draws stay close.
-        """
+        """Return mean and standard deviation (or, if it is 0, |x| up to 1), accurate to 1e±300."""
         largest = float(np.abs(values).max())
         if largest == 0.0:
             return 0.0, 1.0

@@ -12,16 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from psmvae.kinds import tools
 from psmvae.kinds.base import Column, Floats, Scale
 from psmvae.kinds.levels import Categorical, Levels
 from psmvae.kinds.numeric import Real
-from psmvae.kinds.tools import (
-    add_constants,
-    inverse_softplus,
-    log1mexp,
-    normal_mean,
-    solve_increasing,
-)
 
 # Smallest distance of thresholds, so that the level between them has a positive probability.
 MIN_GAP = 1e-4
@@ -35,8 +29,7 @@ MAX_THRESHOLD = 200.0
 
 def _shares(column: Column) -> Floats:
     """Return positive shares of the levels; equal ones if the column has none."""
-    n_levels = max(column.n_levels, 1)
-    share: Floats = np.maximum(column.shares or np.ones(n_levels), MIN_SHARE)
+    share: Floats = np.maximum(column.shares or np.ones(max(column.n_levels, 1)), MIN_SHARE)
     return np.asarray(share / share.sum())
 
 
@@ -78,16 +71,11 @@ class OrdinalBlock(nn.Module):
             up_to[j] = np.pad(np.cumsum(share)[:-1], (0, width - len(share) + 1))
         # p(x ≤ k); thresholds of padding levels are increasing too, and not used
         up_to = np.where(np.arange(width) < n_levels.numpy() - 1, up_to, 1 - MIN_SHARE)
-        add_constants(
-            self,
-            exists=level < n_levels,
-            is_last=level == n_levels - 1,
-            score=torch.tensor(score).float(),
-            up_to=torch.tensor(up_to[:, :-1]),
-            deviation=[column.deviation for column in columns],
-        )
-        shape = (n_members, 1, 1, 1, self.n_columns, width - 1)
-        self.threshold = nn.Parameter(torch.zeros(shape))
+        tools.add_constants(self, exists=level < n_levels, is_last=level == n_levels - 1)
+        tools.add_constants(self, score=torch.tensor(score).float())
+        tools.add_constants(self, up_to=torch.tensor(up_to[:, :-1]))
+        tools.add_constants(self, deviation=[column.deviation for column in columns])
+        self.threshold = nn.Parameter(torch.zeros(n_members, 1, 1, 1, self.n_columns, width - 1))
         self._set_thresholds(torch.logit(self.up_to).expand(n_members, -1, -1))
 
     def forward(self, outputs: Tensor) -> Categorical:
@@ -98,7 +86,9 @@ class OrdinalBlock(nn.Module):
         none = outputs.new_zeros(shape)
         below = threshold - outputs
         upper = torch.cat([logsigmoid(below), none], -1)
-        inside = nn.functional.pad(log1mexp(gap), (1, 1)) if gap.shape[-1] else none.new_zeros(1)
+        inside = (
+            nn.functional.pad(tools.log1mexp(gap), (1, 1)) if gap.shape[-1] else none.new_zeros(1)
+        )
         lower = torch.cat([none, logsigmoid(-below)], -1)
         log_p = torch.where(self.is_last, 0.0, upper + inside) + lower
         return Categorical(log_p.masked_fill(~self.exists, -torch.inf))
@@ -116,19 +106,12 @@ class OrdinalBlock(nn.Module):
         return self._mean_code(expected).round()
 
     def error(self, expected: Tensor, x: Tensor) -> Tensor:
-        """Return the squared error of the mean code, in standard deviations of the codes.
-
-        Unlike the Brier score of unordered levels, it grows with the distance of the levels.
-        """
+        """Return the squared error of the mean code, in standard deviations of the codes."""
         return ((self._mean_code(expected) - x) / self.deviation).square()
 
     @torch.no_grad()
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
-        """Return locations with the same share of noise, and set thresholds to the marginal.
-
-        z explains |loading|² of the variance of a standardised feature. The rest is logistic noise,
-        of variance π²/3.
-        """
+        """Return locations with |loading|² of their variance from z, and set matching thresholds."""
         psi = (1 - loading.square().sum(1)).clamp(min=MIN_PSI)
         slope = LOGISTIC_DEVIATION * psi.rsqrt()
         weight = loading * slope.unsqueeze(1)
@@ -146,13 +129,16 @@ class OrdinalBlock(nn.Module):
         spread = spread.double().unsqueeze(-1)
         target = self.up_to.to(spread).expand(*spread.shape[:-1], -1)
         spread = spread.expand(target.shape)
-        bounds = (-MAX_THRESHOLD, MAX_THRESHOLD)
-        return solve_increasing(lambda t: normal_mean(torch.sigmoid, t, spread), target, *bounds)
+
+        def share(threshold: Tensor) -> Tensor:
+            return tools.normal_mean(torch.sigmoid, threshold, spread)
+
+        return tools.solve_increasing(share, target, -MAX_THRESHOLD, MAX_THRESHOLD)
 
     @torch.no_grad()
     def _set_thresholds(self, threshold: Tensor) -> None:
         gap = (threshold.diff(dim=-1) - MIN_GAP).clamp(min=MIN_GAP)
-        raw = torch.cat([threshold[..., :1], inverse_softplus(gap)], -1)
+        raw = torch.cat([threshold[..., :1], tools.inverse_softplus(gap)], -1)
         self.threshold.copy_(raw[:, None, None, None])
 
 

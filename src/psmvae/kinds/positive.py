@@ -43,9 +43,8 @@ class LogNormal(Normal):
 
     def expected_by_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
         """Return `expected` under the density times a sigmoid of the standardised logs."""
-        _, at_nodes = self.sigmoid(slope, offset)
         nodes = self.nodes()
-        weight = at_nodes * nodes.log_weight.exp()
+        weight = self.sigmoid(slope, offset)[1] * nodes.log_weight.exp()
         x = _exp(self.width.unsqueeze(-1) * nodes.x, self.less_one.unsqueeze(-1))
         tilted = (weight * x).sum(-1, keepdim=True) / weight.sum(-1, keepdim=True)
         # quadrature underestimates the mean of a very wide distribution; without a tilt it is known

@@ -16,8 +16,7 @@ from psmvae.kinds.tools import kl_by_nodes
 MIN_DF = 3.0
 # Nodes are evenly spaced in t with x = μ + σ sinh(t), up to 1500 σ from μ.
 REACH = 8.0
-N_STUDENT_NODES = 41
-N_FINE_STUDENT_NODES = 257
+N_STUDENT_NODES, N_FINE_STUDENT_NODES = 41, 257
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,7 @@ def _log_shape(standard: Tensor, df: Tensor) -> Tensor:
 def quantile(uniform: Tensor, df: Tensor) -> Tensor:
     """Return the standard Student-t quantile: algorithm 396 of G. W. Hill, CACM 13 (1970).
 
-    PyTorch has no such function. For 3 degrees of freedom or more the error is below
-    2e-5 · max(1, |quantile|).
+    PyTorch has none. For 3 degrees of freedom or more the error is below 2e-5 · max(1, |quantile|).
     """
     df = df.clamp(max=1e6)
     both_tails = 2 * torch.minimum(uniform, 1 - uniform).clamp(1e-7, 0.5)

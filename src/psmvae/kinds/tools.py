@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from psmvae.kinds.base import Nodes
 
-# Below this standard deviation (of standardised data) rounding errors of float32 dominate the
-# importance weights.
+# At smaller scales of standardised data, rounding errors of float32 dominate importance weights.
 MIN_LOG_SCALE = math.log(0.01)
 N_BISECTIONS = 45
 # An even grid over ±8 standard deviations, fine enough for functions that vary over 0.25 of one.

@@ -321,9 +321,7 @@ class GMVAE(nn.Module):
             return densities.p_x.tilted(log_missing(self.p_m, densities.z), self.p_m.logistics)
         return densities.p_x.expected()
 
-    def sample_missing(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
-        """Draw x_j given m_j = 0, z and r, ``(member, row, draw, set, column)``."""
+    def tilted_sample(self, z: Tensor, shift: Tensor | None, uniform: Tensor) -> Tensor:
+        """Draw x_j ∝ p(x_j | z, r) p(m_j = 0 | x_j, ·), ``(member, row, draw, set, column)``."""
         p_x_mis = self.heads(z, shift=shift)[1]
-        if not self.tilts:
-            return p_x_mis.sample(uniform)
         return p_x_mis.tilted_sample(log_missing(self.p_m, z), uniform)

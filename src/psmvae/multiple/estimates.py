@@ -70,14 +70,13 @@ def read_estimates(result: Any) -> Estimates:
     if isinstance(result, Estimates):
         return result
     if isinstance(result, Real):
-        return _plain(("estimate",), [float(result)])
+        return _make(("estimate",), [float(result)])
     if isinstance(result, Mapping):
         return _from_mapping(result)
     if nw.dependencies.is_into_dataframe(result):
-        frame = nw.from_native(result, eager_only=True)
-        columns = {name: frame[name].to_list() for name in frame.columns}
-        if "term" not in columns and nw.dependencies.is_pandas_dataframe(result):
-            columns["term"] = list(result.index)
+        columns = nw.from_native(result, eager_only=True).to_dict(as_series=False)
+        if nw.dependencies.is_pandas_dataframe(result):
+            columns.setdefault("term", list(result.index))
         return _from_columns(columns)
     if hasattr(result, "params") and hasattr(result, "cov_params"):
         return _from_statsmodels(result)
@@ -91,17 +90,22 @@ def read_estimates(result: Any) -> Estimates:
     )
 
 
-def _plain(terms: Any, estimate: Any, variance: Any = None) -> Estimates:
+def _make(
+    terms: Any, estimate: Any, variance: Any = None, covariance: Any = None, dfcom: Any = None
+) -> Estimates:
+    """Convert to arrays; the variance is that of the covariance matrix if there is one."""
     values = np.asarray(estimate, dtype=np.float64).ravel()
-    variances = np.full(values.shape, np.nan) if variance is None else np.asarray(variance, float)
-    return Estimates(tuple(map(str, terms)), values, variances)
+    if covariance is not None:
+        covariance = np.asarray(covariance, dtype=np.float64)
+        variance = covariance.diagonal().copy()
+    variance = np.full(values.shape, np.nan) if variance is None else np.asarray(variance, float)
+    dfcom = None if dfcom is None else float(dfcom)
+    return Estimates(tuple(map(str, terms)), values, variance, covariance, dfcom)
 
 
 def _from_mapping(result: Mapping[Any, Any]) -> Estimates:
     if "estimate" in result and {"variance", "std_error"} & set(result):
-        return _from_columns(
-            {str(name): np.ravel(value).tolist() for name, value in result.items()}
-        )
+        return _from_columns({str(name): np.ravel(v).tolist() for name, v in result.items()})
     pairs = [value if np.ndim(value) else (value, np.nan) for value in result.values()]
     wrong = [name for name, pair in zip(result, pairs, strict=True) if len(pair) != 2]
     if wrong:
@@ -109,60 +113,40 @@ def _from_mapping(result: Mapping[Any, Any]) -> Estimates:
             f"a mapping of estimates needs a number or a pair (estimate, variance) for each term; "
             f"not so for {wrong}."
         )
-    estimate, variance = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    return _plain(result, estimate, variance)
+    return _make(result, *np.array(pairs, dtype=np.float64).reshape(-1, 2).T)
 
 
 def _from_columns(columns: Mapping[str, list[Any]]) -> Estimates:
     if "estimate" not in columns:
         raise TypeError(f"a frame of estimates needs a column 'estimate', got {sorted(columns)}.")
-    estimate = np.asarray(columns["estimate"], dtype=np.float64)
-    variance = None
-    if "variance" in columns:
-        variance = np.asarray(columns["variance"], dtype=np.float64)
-    elif "std_error" in columns:
+    n, variance = len(columns["estimate"]), columns.get("variance")
+    if variance is None and "std_error" in columns:
         variance = np.asarray(columns["std_error"], dtype=np.float64) ** 2
-    single = ["estimate"] if len(estimate) == 1 else [f"x{j}" for j in range(len(estimate))]
-    found = _plain(columns.get("term", single), estimate, variance)
-    freedom = columns.get("df")
-    if freedom is None:
-        return found
-    return Estimates(found.terms, found.estimate, found.variance, None, float(min(freedom)))
+    terms = columns.get("term", ["estimate"] if n == 1 else [f"x{j}" for j in range(n)])
+    dfcom = min(columns["df"]) if "df" in columns else None
+    return _make(terms, columns["estimate"], variance, dfcom=dfcom)
 
 
 def _from_statsmodels(result: Any) -> Estimates:
     names = getattr(result.params, "index", None)
-    terms = list(result.model.exog_names) if names is None else list(names)
-    covariance = np.asarray(result.cov_params(), dtype=np.float64)
+    terms = result.model.exog_names if names is None else names
     dfcom = getattr(result, "df_resid", None)
-    return Estimates(
-        tuple(map(str, terms)),
-        np.asarray(result.params, dtype=np.float64),
-        covariance.diagonal().copy(),
-        covariance,
-        None if dfcom is None else float(dfcom),
-    )
+    return _make(terms, result.params, covariance=result.cov_params(), dfcom=dfcom)
 
 
 def _from_lifelines(result: Any) -> Estimates:
-    covariance = np.asarray(result.variance_matrix_, dtype=np.float64)
-    terms = [
-        ":".join(map(str, name)) if isinstance(name, tuple) else str(name)
-        for name in result.params_.index
-    ]
-    estimate = np.asarray(result.params_, dtype=np.float64)
-    return Estimates(tuple(terms), estimate, covariance.diagonal().copy(), covariance)
+    names = result.params_.index
+    terms = [":".join(map(str, name)) if isinstance(name, tuple) else name for name in names]
+    return _make(terms, result.params_, covariance=result.variance_matrix_)
 
 
 def _from_sklearn(result: Any) -> Estimates:
-    coef = np.asarray(result.coef_, dtype=np.float64)
-    names = getattr(result, "feature_names_in_", [f"x{j}" for j in range(coef.shape[-1])])
-    if coef.ndim == 2 and len(coef) > 1:
-        terms = [f"{k}:{name}" for k in range(len(coef)) for name in names]
-    else:
-        terms = list(names)
+    coef = np.atleast_2d(np.asarray(result.coef_, dtype=np.float64))
     intercept = np.ravel(getattr(result, "intercept_", []))
-    heads = (
-        ["intercept"] if len(intercept) == 1 else [f"{k}:intercept" for k in range(len(intercept))]
-    )
-    return _plain([*heads, *terms], np.concatenate([intercept, coef.ravel()]))
+    names = getattr(result, "feature_names_in_", [f"x{j}" for j in range(coef.shape[-1])])
+    # several outputs have a row of coefficients and an intercept each
+    several = [f"{k}:" for k in range(len(coef))] if len(coef) > 1 else [""]
+    heads = [f"{k}:intercept" for k in range(len(intercept))]
+    heads = ["intercept"] if len(intercept) == 1 else heads
+    terms = [*heads, *(f"{output}{name}" for output in several for name in names)]
+    return _make(terms, np.concatenate([intercept, coef.ravel()]))

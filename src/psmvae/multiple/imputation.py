@@ -76,8 +76,7 @@ class MultipleImputation(Sequence[Any]):
         Parameters
         ----------
         analysis : callable
-            Takes a completed table; returns a result of statsmodels, lifelines or scikit-learn, or
-            estimates as `psmvae.multiple.read_estimates` accepts them.
+            Takes a completed table; returns what `psmvae.multiple.read_estimates` accepts.
         n_jobs : int, optional
             Number of processes, as in joblib. None runs in this process.
         progress : callable, optional
@@ -88,17 +87,18 @@ class MultipleImputation(Sequence[Any]):
         Analyses
             The results, to be pooled.
         """
+        backend = _backend(self.original)
         if n_jobs is not None:
             from joblib import Parallel, delayed
 
-            results = Parallel(n_jobs=n_jobs)(delayed(analysis)(table) for table in self.tables)
-        else:
-            results = []
-            for table in self.tables:
-                results.append(analysis(table))
-                if progress is not None:
-                    progress(len(results), self.m)
-        return Analyses(results, backend=_backend(self.original))
+            parallel = Parallel(n_jobs=n_jobs)
+            return Analyses(parallel(map(delayed(analysis), self.tables)), backend=backend)
+        results = []
+        for table in self.tables:
+            results.append(analysis(table))
+            if progress is not None:
+                progress(len(results), self.m)
+        return Analyses(results, backend=backend)
 
     def to_long(self) -> Any:
         """Stack the tables in the long format of R's mice.
@@ -109,24 +109,11 @@ class MultipleImputation(Sequence[Any]):
             Columns ``.imp`` and ``.id`` in front; the incomplete table is imputation 0. R's
             ``as.mids`` reads it.
         """
-        parts = [self.original, *self.tables]
-        frames = [_long(_as_frame(part), k) for k, part in enumerate(parts)]
-        schema = frames[1].schema
+        frames = [_long(part, k) for k, part in enumerate([self.original, *self.tables])]
         # an incomplete integer column may be of floats, a completed one of integers
-        first = frames[0].with_columns(
-            nw.col(name).cast(dtype)
-            for name, dtype in schema.items()
-            if frames[0].schema[name] != dtype and not dtype.is_integer()
-        )
-        wider = first.schema
-        rest = [
-            frame.with_columns(
-                nw.col(name).cast(wider[name])
-                for name in schema
-                if frame.schema[name] != wider[name]
-            )
-            for frame in frames[1:]
-        ]
+        completed = frames[1].schema.items()
+        first = _cast(frames[0], {n: dtype for n, dtype in completed if not dtype.is_integer()})
+        rest = [_cast(frame, first.schema) for frame in frames[1:]]
         return nw.concat([first, *rest]).to_native()
 
     @classmethod
@@ -142,11 +129,6 @@ class MultipleImputation(Sequence[Any]):
         -------
         MultipleImputation
             The completed tables, in the order of ``.imp``.
-
-        Raises
-        ------
-        ValueError
-            If the columns are absent, imputation 0 is absent, or tables differ in their rows.
         """
         frame = nw.from_native(table, eager_only=True)
         absent = [name for name in (IMPUTATION, ROW) if name not in frame.columns]
@@ -175,21 +157,22 @@ def _backend(table: Any) -> Backend:
     return "pyarrow" if nw.dependencies.is_pyarrow_table(table) else "pandas"
 
 
-def _as_frame(table: Any) -> nw.DataFrame[Any]:
+def _long(table: Any, k: int) -> nw.DataFrame[Any]:
+    """Return a table as a frame with its keys in front."""
     if isinstance(table, np.ndarray):
         columns = {f"x{j}": table[:, j] for j in range(table.shape[1])}
-        return nw.from_dict(columns, backend="pandas")
-    return nw.from_native(table, eager_only=True)
-
-
-def _long(frame: nw.DataFrame[Any], k: int) -> nw.DataFrame[Any]:
-    n = len(frame)
-    native = _reset(frame.to_native())
-    frame = nw.from_native(native, eager_only=True)
-    keys = nw.from_dict(
-        {IMPUTATION: [k] * n, ROW: list(range(1, n + 1))}, backend=frame.implementation
-    )
+        frame = nw.from_dict(columns, backend="pandas")
+    else:
+        frame = nw.from_native(_reset(table), eager_only=True)
+    numbers = {IMPUTATION: [k] * len(frame), ROW: list(range(1, len(frame) + 1))}
+    keys = nw.from_dict(numbers, backend=frame.implementation)
     return nw.concat([keys, frame], how="horizontal")
+
+
+def _cast(frame: nw.DataFrame[Any], schema: Mapping[str, Any]) -> nw.DataFrame[Any]:
+    """Convert the columns whose dtype is not that of the schema."""
+    wrong = {name: dtype for name, dtype in schema.items() if frame.schema[name] != dtype}
+    return frame.with_columns(nw.col(name).cast(dtype) for name, dtype in wrong.items())
 
 
 def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:

@@ -36,6 +36,8 @@ SCALES: dict[str, Scale] = {
     ),
     "fisher_z": Scale(np.arctanh, lambda q: 1 / (1 - q**2), np.tanh),
 }
+# Columns of a summary that are fields of `rubin.Pooled`.
+VARIANCES = ("riv", "lambda", "fmi", "ubar", "b", "t")
 
 
 @dataclass(frozen=True)
@@ -90,26 +92,21 @@ class PooledResults:
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = p.estimate / error
         width = stats.t.ppf(0.5 + conf_level / 2, p.df) * error
-        back = SCALES[self.scale].inverse
+        limits = np.stack([p.estimate, p.estimate - width, p.estimate + width])
+        estimate, low, high = SCALES[self.scale].inverse(limits)
         if exponentiate:
-            inverse = back
-            back = lambda g: np.exp(inverse(g))  # noqa: E731
+            estimate, low, high = np.exp([estimate, low, high])
         columns = {
             "term": list(self.terms),
             "m": [self.m] * k,
-            "estimate": back(p.estimate),
+            "estimate": estimate,
             "std_error": error,
             "statistic": statistic,
             "df": p.df,
             "p_value": 2 * stats.t.sf(np.abs(statistic), p.df),
-            "conf_low": back(p.estimate - width),
-            "conf_high": back(p.estimate + width),
-            "riv": p.riv,
-            "lambda": p.lambda_,
-            "fmi": p.fmi,
-            "ubar": p.ubar,
-            "b": p.b,
-            "t": p.t,
+            "conf_low": low,
+            "conf_high": high,
+            **{name: getattr(p, name.replace("lambda", "lambda_")) for name in VARIANCES},
             "dfcom": np.full(k, self.dfcom),
         }
         plain = {name: np.asarray(v).tolist() for name, v in columns.items()}
@@ -171,20 +168,13 @@ class Analyses(Sequence[Any]):
         -------
         PooledResults
             Use ``.summary()`` for a table.
-
-        Raises
-        ------
-        ValueError
-            If there are fewer than two results, or their terms differ.
         """
         if scale not in SCALES:
             raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}.")
         each = self._estimates()
-        how = SCALES[scale]
         raw = np.stack([one.estimate for one in each])
         with np.errstate(divide="ignore", invalid="ignore"):
-            estimate = how.forward(raw)
-            slope = how.derivative(raw)
+            estimate, slope = SCALES[scale].forward(raw), SCALES[scale].derivative(raw)
         if not np.isfinite(estimate[np.isfinite(raw)]).all():
             raise ValueError(f"estimates are outside the domain of scale={scale!r}.")
         variance = np.stack([one.variance for one in each]) * slope**2
@@ -211,11 +201,6 @@ class Analyses(Sequence[Any]):
         -------
         WaldTest
             F statistic, degrees of freedom, p-value and relative increase in variance.
-
-        Raises
-        ------
-        ValueError
-            If a term is unknown, or a result has no covariance matrix.
         """
         each = self._estimates()
         names, values = _parse(hypothesis, each[0].terms)
@@ -239,7 +224,7 @@ class Analyses(Sequence[Any]):
         first = each[0].terms
         for k, one in enumerate(each):
             if one.terms != first:
-                differing = sorted(set(first) ^ set(one.terms)) or list(one.terms)
+                differing = sorted({*first} ^ {*one.terms}) or list(one.terms)
                 raise ValueError(
                     f"imputations 0 and {k} have different terms: {differing}. Every analysis must "
                     "estimate the same terms in the same order."

@@ -13,7 +13,7 @@ Arrays have the axes ``(imputation, term)`` or ``(imputation, term, term)``.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from scipy import stats
 
 Floats = NDArray[np.float64]
 DegreesOfFreedom = Literal["barnard-rubin", "rubin"]
+DEFAULT: DegreesOfFreedom = "barnard-rubin"
 
 
 class Pooled(NamedTuple):
@@ -65,16 +66,9 @@ class WaldTest(NamedTuple):
 
 
 def pool_scalars(
-    estimate: Floats,
-    variance: Floats,
-    dfcom: float | Floats = np.inf,
-    *,
-    df: DegreesOfFreedom = "barnard-rubin",
+    estimate: Floats, variance: Floats, dfcom: Any = np.inf, *, df: DegreesOfFreedom = DEFAULT
 ) -> Pooled:
-    """Pool the estimates of each term separately.
-
-    Axes: estimate, variance ``(imputation, term)``; dfcom ``(term,)``.
-    """
+    """Pool estimates and variances ``(imputation, term)`` of each term separately."""
     m = len(estimate)
     if m < 2:
         raise ValueError(f"Rubin's rules need at least 2 imputations, got {m}.")
@@ -92,13 +86,9 @@ def pool_scalars(
 
 
 def degrees_of_freedom(
-    m: int,
-    lambda_: Floats,
-    dfcom: float | Floats = np.inf,
-    *,
-    df: DegreesOfFreedom = "barnard-rubin",
+    m: int, lambda_: Floats, dfcom: Any = np.inf, *, df: DegreesOfFreedom = DEFAULT
 ) -> Floats:
-    r"""Compute the degrees of freedom of pooled estimates.
+    r"""Compute the degrees of freedom ``(term,)`` of pooled estimates.
 
     .. math::
 
@@ -108,29 +98,22 @@ def degrees_of_freedom(
     The reciprocal form is finite for λ = 0 (no between-imputation variance) and for infinite
     complete-data degrees of freedom, where one of the terms vanishes. ``df="rubin"`` keeps the
     first term only.
-
-    Axes: lambda_ ``(term,)``; dfcom ``(term,)``; returns ``(term,)``.
     """
     if df not in ("barnard-rubin", "rubin"):
         raise ValueError(f"df must be 'barnard-rubin' or 'rubin', got {df!r}.")
     with np.errstate(divide="ignore", invalid="ignore"):
         reciprocal = lambda_**2 / (m - 1)
         if df == "barnard-rubin":
-            complete = np.asarray(dfcom, dtype=np.float64)
+            v = np.asarray(dfcom, dtype=np.float64)
             # (ν + 1) / (ν + 3) ν is infinite with ν
-            observed = np.where(
-                np.isinf(complete), np.inf, (complete + 1) / (complete + 3) * complete
-            )
+            observed = np.where(np.isinf(v), np.inf, (v + 1) / (v + 3) * v)
             reciprocal = reciprocal + 1 / (observed * (1 - lambda_))
         found: Floats = 1 / reciprocal
     return found
 
 
 def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> WaldTest:
-    """Test that all terms are zero, by the pooled Wald test D1 of Li et al. (1991).
-
-    Axes: estimate ``(imputation, term)``; covariance ``(imputation, term, term)``.
-    """
+    """Test that all terms are zero, by the pooled Wald test D1 of Li et al. (1991)."""
     m, k = estimate.shape
     mean, ubar = estimate.mean(0), covariance.mean(0)
     b = np.atleast_2d(np.cov(estimate, rowvar=False))
@@ -142,10 +125,7 @@ def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> Wald
 
 
 def pool_d2(statistic: Floats, k: int) -> WaldTest:
-    """Pool χ² statistics of the same test in every imputation, by D2 of Li et al. (1991).
-
-    Axes: statistic ``(imputation,)``.
-    """
+    """Pool the χ² statistics ``(imputation,)`` of one test, by D2 of Li et al. (1991)."""
     m = len(statistic)
     riv = float((1 + 1 / m) * np.var(np.sqrt(statistic), ddof=1))
     value = float((statistic.mean() / k - (m + 1) / (m - 1) * riv) / (1 + riv))

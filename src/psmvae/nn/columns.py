@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -145,6 +146,14 @@ class Cells:
 
     parts: list[Distribution]
     columns: Columns
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> Cells:
+        """Apply a function to every tensor of parameters."""
+        parts = []
+        for part in self.parts:
+            tensors = {k: function(v) for k, v in vars(part).items() if isinstance(v, Tensor)}
+            parts.append(dataclasses.replace(part, **tensors))  # type: ignore[type-var]
+        return Cells(parts, self.columns)
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log p(x_j | ·), ``(..., column)``."""

@@ -7,14 +7,12 @@ exceeds the precision, and round the binary number (2.675 to 2.67) instead of th
 from __future__ import annotations
 
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psmvae.table.cells import Cells, is_integer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 class New(NamedTuple):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from psmvae.table.cells import Cells
 from psmvae.table.column_checks import stray_values, suspect_column
 from psmvae.table.errors import (
     ColumnMismatchError,
@@ -23,12 +26,7 @@ from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds,
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
-
     from psmvae.kinds import Column
-    from psmvae.table.cells import Cells
 
 
 @dataclass(frozen=True)

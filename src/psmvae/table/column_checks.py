@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from psmvae.table.cells import Cells
 from psmvae.table.errors import IdentifierWarning, StrayTextWarning, StrayValues
-
-if TYPE_CHECKING:
-    from psmvae.table.cells import Cells
 
 # These mark a missing cell in some files and are levels in others, so they are not read as missing
 # unless the user asks for it.

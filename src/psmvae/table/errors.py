@@ -7,14 +7,13 @@ passes its own remedy to `message` and builds it from the attributes.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from psmvae.table.wording import N_SHOWN, counted, quoted
 
 if TYPE_CHECKING:
-    import os
-
     from psmvae.kinds.base import Level
 
 

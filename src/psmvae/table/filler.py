@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psmvae.table.casts import New, as_numpy, holds
 from psmvae.table.cells import MAX_WHOLE, Cells, is_integer
+from psmvae.table.frames import Frame
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
     from psmvae.kinds import Column
-    from psmvae.table.frames import Frame
 
 
 class Target(NamedTuple):

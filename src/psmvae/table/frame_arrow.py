@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -11,9 +12,6 @@ import pyarrow as pa
 
 from psmvae.table.casts import New, as_decimals, fill_index, filled_numpy, holds
 from psmvae.table.cells import Cells, series_cells, storage_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class ArrowSource:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from psmvae.table.casts import New, as_numpy, as_objects, holds
 from psmvae.table.cells import MAX_WHOLE, Cells, Storage, number_cells, object_cells
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
 
 def array_names(n_columns: int) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -11,10 +12,6 @@ import pandas as pd
 
 from psmvae.table.casts import New, as_numpy, as_objects, filled_numpy, holds
 from psmvae.table.cells import Cells, number_cells, object_cells, storage_of, unsupported_dtype
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 # before pandas 3 a write to a shallow copy is also a write to the original
 _COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3

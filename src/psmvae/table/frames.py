@@ -7,19 +7,16 @@ that library is opened.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from psmvae.table.casts import New
+from psmvae.table.cells import Cells
 from psmvae.table.frame_numpy import ArraySource, array_names, as_array
 from psmvae.table.wording import quoted, repeated
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from psmvae.table.casts import New
-    from psmvae.table.cells import Cells
 
 __all__ = ["Frame", "array_names", "open_table"]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from psmvae.table.errors import TableError
 from psmvae.table.paths import SEPARATORS, atomic_path, check_output, extension
 from psmvae.table.wording import repeated
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
 
 
 def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:

@@ -10,14 +10,11 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from psmvae.table.errors import OutputExistsError, TableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 AnyPath = str | os.PathLike[str]
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}

@@ -5,23 +5,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from psmvae.table.cells import MAX_WHOLE
+from psmvae.table.cells import MAX_WHOLE, Cells
 from psmvae.table.column_checks import accidental_text, stray_values
 from psmvae.table.errors import KindMismatchError, StrayTextError, TooManyLevelsError
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from numpy.typing import NDArray
-
     from psmvae.kinds import Column
-    from psmvae.table.cells import Cells
 
 MAX_LEVELS = 1000
 """Largest number of levels that is modelled."""

@@ -11,7 +11,9 @@ import csv
 import gzip
 import io
 import zlib
-from typing import IO, TYPE_CHECKING, Any, cast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, cast
 
 import narwhals.stable.v2 as nw
 import pyarrow as pa
@@ -19,10 +21,6 @@ import pyarrow.csv as pa_csv
 
 from psmvae.table.errors import TableError
 from psmvae.table.wording import quoted, repeated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Texts that always mean a missing cell. ".", "?" and "-" may: see `psmvae.table.column_checks`.
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")

@@ -6,15 +6,13 @@ the text of the cells too, so that inference by pyarrow would parse a file twice
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from psmvae.table.text import MISSING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
 
 # 007 is a label and not the number seven
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
