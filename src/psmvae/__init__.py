@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     )
     from psmvae.imputers.options import Advanced
     from psmvae.multiple import MultipleImputation
-    from psmvae.nn.settings import JointMask, LatentMask, Network, NoMask, SelfMask
+    from psmvae.nn.architecture import Network
+    from psmvae.nn.settings import JointMask, LatentMask, NoMask, SelfMask
 
 __all__ = [
     "Advanced",
@@ -57,11 +58,12 @@ __all__ = [
     "load",
 ]
 
-_SETTINGS = ("JointMask", "LatentMask", "Network", "NoMask", "SelfMask")
+_SETTINGS = ("JointMask", "LatentMask", "NoMask", "SelfMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
     **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
     "Advanced": "psmvae.imputers.options",
     "MultipleImputation": "psmvae.multiple",
+    "Network": "psmvae.nn.architecture",
     "load": "psmvae.imputers",
 }
 

@@ -10,9 +10,10 @@ from psmvae.models.config import LatentConfig
 from psmvae.models.dlgm import DLGM
 from psmvae.models.gmvae import GMVAE
 from psmvae.models.psmvae import PSMVAE
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Layout
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network, mask_model
+from psmvae.nn.settings import mask_model
 
 PLAIN = Network(width=8, depth=1, residual=False, linear=False)
 RESIDUAL = Network(width=8, depth=2, residual=True, linear=True)

@@ -5,9 +5,10 @@ import torch
 from psmvae.kinds import Column
 from psmvae.models.config import LatentConfig
 from psmvae.models.psmvae import PSMVAE
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Layout
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network, mask_model
+from psmvae.nn.settings import mask_model
 from psmvae.training.data import TrainingData
 from psmvae.training.latent_recipe import LatentRecipe
 from psmvae.training.loop import train

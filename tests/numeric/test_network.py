@@ -6,10 +6,10 @@ import threading
 import pytest
 import torch
 
+from psmvae.nn.architecture import Network
 from psmvae.nn.matmul_backend import use_blas
 from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network
 
 NETWORKS = [Network.paper(), Network(width=16, depth=2)]
 

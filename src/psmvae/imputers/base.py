@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal, Self
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -17,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
-from psmvae.imputers.output import in_container
 from psmvae.multiple.imputation import MultipleImputation
 from psmvae.table.codec import Codec, Encoded
 from psmvae.table.frames import Frame, array_names, open_table
@@ -33,7 +33,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     """Base of every imputer.
 
     A subclass learns from and returns model values ``(row, column)``: standardised numbers or codes
-    of levels, with the columns of ``schema_.modelled`` in their order.
+    of levels, in the order of ``schema_.modelled``.
     """
 
     kinds: Mapping[str, str] | None
@@ -58,10 +58,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     @abstractmethod
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        """Learn all fitted attributes and return whether Ctrl-C ended training early.
-
-        ``began`` is the time of the call of `fit`, by `time.perf_counter`.
-        """
+        """Fit, and return whether Ctrl-C ended training early; `fit` was called at ``began``."""
 
     @abstractmethod
     def _points(self, x: Floats, m: Bools) -> Floats:
@@ -96,12 +93,6 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         -------
         imputer
             An imputer that is not fitted yet.
-
-        Examples
-        --------
-        >>> from psmvae import MIWAEImputer
-        >>> MIWAEImputer.paper(max_epochs=10).n_latent
-        20
         """
         return cls(**{**cls._paper, **overrides})
 
@@ -166,8 +157,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         Returns
         -------
         table of shape (n_rows, n_columns)
-            A table of the type of X without missing cells, or of the type that `set_output` asks
-            for. Observed cells are unchanged.
+            Of the type of X, or that of `set_output`. Observed cells are unchanged.
         """
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
@@ -184,9 +174,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     ) -> list[Any]:
         """Draw ``n`` completed tables from p(x_mis | x_obs, m): multiple imputation.
 
-        The deep imputers draw from the fitted model with its weights fixed. The uncertainty of the
-        weights is not included, so estimates vary too little between the tables and intervals by
-        Rubin's rules are too narrow, above all for few rows. Members trained with
+        The deep imputers keep the fitted weights fixed. Their uncertainty is not included, so that
+        intervals by Rubin's rules are too narrow, above all for few rows. Members trained with
         ``bootstrap=True``, as many as draws, include it. `MICEImputer` and `MeanImputer` draw their
         parameters too.
 
@@ -210,9 +199,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def impute_multiple(
         self, X: Any, m: int = 20, *, random_state: int | np.random.RandomState | None = None
     ) -> MultipleImputation:
-        """Draw completed tables for analyses that are pooled by Rubin's rules.
-
-        The tables are those of `sample`, with what is needed to analyse, pool and export them.
+        """Draw the tables of `sample`, to be analysed and pooled by Rubin's rules.
 
         Parameters
         ----------
@@ -238,16 +225,15 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
         incomplete: Bools = np.asarray(~m.all(1))
-        given = random_state is not None
-        seed = checks.seed("random_state", random_state) if given else self._seed(2)
+        fixed = random_state is None
+        seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
         drawn = np.zeros((0, n, x.shape[1]))
         if incomplete.any():
             drawn = self._draws(x[incomplete], m[incomplete], n, seed)
         filler = codec.filler(frame, rows=incomplete)
         tables = [filler(drawn[:, k]) for k in range(n)]
         mask = np.zeros((len(m), len(frame.names)), dtype=bool)
-        for column in codec.schema.modelled:
-            position = frame.names.index(column.name)
+        for position in (frame.names.index(column.name) for column in codec.schema.modelled):
             mask[:, position] = frame.cells(position).missing
         return tables, mask
 
@@ -279,9 +265,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def __sklearn_tags__(self) -> Tags:
         """Declare that NaN, strings and categories are accepted."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
+        accepted = tags.input_tags
+        accepted.allow_nan = accepted.string = accepted.categorical = True
         return tags
 
     def _check_shared(self) -> None:
@@ -327,17 +312,34 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         name = type(self).__name__
         labels = getattr(X, "column_names", getattr(X, "columns", ()))
         labelled = len(labels) > 0 and all(isinstance(label, str) for label in labels)
-        if labelled and not hasattr(self, "feature_names_in_"):
-            message = f"X has feature names, but {name} was fitted without feature names"
-        elif not labelled and hasattr(self, "feature_names_in_"):
-            message = (
-                f"X does not have valid feature names, but {name} was fitted with feature names"
-            )
-        else:
+        if labelled == hasattr(self, "feature_names_in_"):
             return
+        message = f"X does not have valid feature names, but {name} was fitted with feature names"
+        if labelled:
+            message = f"X has feature names, but {name} was fitted without feature names"
         warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def named(X: Any) -> Any:
     """Return X as scikit-learn's `validate_data` expects it: a frame, or an array."""
     return X if hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)
+
+
+def in_container(table: Any, container: Literal["pandas", "polars"], schema: Schema) -> Any:
+    """Convert to a "pandas" or "polars" frame with its dtypes, columns in the order of `fit`.
+
+    scikit-learn then overwrites the column names, so their order must be that of `fit`. Arrays of
+    numbers are left to scikit-learn's own conversion.
+    """
+    if isinstance(table, np.ndarray):
+        if table.dtype != object:
+            return table
+        columns = {name: table[:, j].tolist() for j, name in enumerate(schema.names)}
+        return nw.from_dict(columns, backend=container).to_native()
+    names = open_table(table).names
+    wanted = schema.names if set(names) == set(schema.names) else names
+    order = [names.index(name) for name in wanted]
+    if nw.dependencies.is_pandas_dataframe(table):
+        return table.iloc[:, order]
+    frame = nw.from_native(table, eager_only=True)[:, order]
+    return frame.to_pandas() if container == "pandas" else frame.to_polars()

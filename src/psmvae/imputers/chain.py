@@ -51,20 +51,10 @@ class Chain:
     column from the current values of the other columns, in the order of the fit. So a row of the
     training table gets the values of the fit, and a new row is treated alike.
 
-    Attributes
-    ----------
-    estimator : {"ridge", "trees"}
-        Bayesian ridge regression, or extremely randomised trees.
-    fill : ndarray of shape (column,)
-        Mean of each column. NaN marks a column without observed cells, which is not used.
-    column : ndarray of shape (step,)
-        Target of each step, counted among the used columns.
-    steps : tuple of Ridge or of Trees
-        Regressions on all other used columns.
-    n_rounds : int
-        Number of rounds of the fit.
-    converged : bool or None
-        Whether the fit stopped by its tolerance. None if it sampled, since draws do not converge.
+    ``fill`` is the mean of each column; NaN marks a column without observed cells, which is not
+    used. ``column`` is the target of each step, counted among the used columns, and ``steps`` are
+    regressions on all other used columns. ``converged`` says whether the fit stopped by its
+    tolerance; None if it sampled, since draws do not converge.
     """
 
     estimator: Literal["ridge", "trees"]
@@ -88,10 +78,7 @@ class Chain:
         n_jobs: int | None = None,
         groups: Sequence[int] | None = None,
     ) -> Self:
-        """Fit with scikit-learn's IterativeImputer, columns with few missing cells first.
-
-        Axes: x ``(row, column)``.
-        """
+        """Fit ``x`` ``(row, column)`` by IterativeImputer, columns with few missing cells first."""
         checks.choice("estimator", estimator, STEPS)
         if sample and estimator == "trees":
             raise ValueError("sample=True needs estimator='ridge': trees give no distribution.")
@@ -100,9 +87,8 @@ class Chain:
         used = ~np.isnan(x).all(0)
         if not used.any():
             return cls(estimator, fill, np.zeros(0, dtype=np.int64), (), 0, True)
-        model = (
-            BayesianRidge() if estimator == "ridge" else TreesRegressor(n_estimators, seed, n_jobs)
-        )
+        ridge = estimator == "ridge"
+        model = BayesianRidge() if ridge else TreesRegressor(n_estimators, seed, n_jobs)
         group = np.arange(int(used.sum())) if groups is None else np.asarray(groups)[used]
         imputer = _GroupedImputer(
             model,
@@ -121,30 +107,22 @@ class Chain:
         for step in sequence:
             neighbours = np.asarray(step.neighbor_feat_idx)
             at = neighbours - (neighbours > step.feat_idx)
-            found = step.estimator
-            ridge = estimator == "ridge"
-            n_rows = int(n_seen[step.feat_idx])
+            found, n_rows = step.estimator, int(n_seen[step.feat_idx])
             steps.append(Ridge.of(found, at, n_others, n_rows) if ridge else found.trees_.moved(at))
         column = np.array([step.feat_idx for step in sequence], dtype=np.int64)
-        return cls(
-            estimator, fill, column, tuple(steps), imputer.n_iter_, None if sample else converged
-        )
+        reached = None if sample else converged
+        return cls(estimator, fill, column, tuple(steps), imputer.n_iter_, reached)
 
     def transform(self, x: Floats) -> Floats:
         """Impute the conditional mean of each missing cell.
 
         A row does not depend on the other rows. (scikit-learn makes one exception: if all cells of
         a table are missing, it returns the means.)
-
-        Axes: x ``(row, column)``; returns ``(row, column)``.
         """
         return self._filled(x, lambda step, others: step.predict(others))
 
     def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Impute independent draws of the cells, as scikit-learn does.
-
-        The variance of each cell is right. That of means over many cells is not, see `draw`.
-        """
+        """Impute independent draws of the cells, as scikit-learn does; see `draw`."""
         return self._filled(x, lambda step, others: step.draw_cells(others, rng))
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
@@ -155,10 +133,9 @@ class Chain:
         for this: means imputed during the fit overstate the association between columns. Draws of
         one chain share the imputations of its fit; chains with other seeds do not.
 
-        Trees have no predictive distribution. For each cell the prediction of one random tree is
-        used. A leaf of a fully grown tree holds one observed value, so this resembles drawing
-        a donor from the leaves, as the method "rf" of R's mice does. The draws are approximate and
-        have too little variance where the trees agree.
+        Trees have no predictive distribution: the prediction of one random tree is used for each
+        cell. This resembles drawing a donor from the leaves, as the method "rf" of R's mice does,
+        and has too little variance where the trees agree.
         """
         return self._filled(x, lambda step, others: step.draw(others, rng))
 
@@ -189,11 +166,7 @@ class Chain:
 
     def facts(self) -> dict[str, Any]:
         """Return what is not an array, as plain values."""
-        return {
-            "estimator": self.estimator,
-            "n_rounds": self.n_rounds,
-            "converged": self.converged,
-        }
+        return {name: getattr(self, name) for name in ("estimator", "n_rounds", "converged")}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Self:
@@ -214,9 +187,7 @@ class _GroupedImputer(IterativeImputer):  # type: ignore[misc]
     def _get_neighbor_feat_idx(
         self, n_features: int, feat_idx: int, abs_corr_mat: Any
     ) -> NDArray[np.intp]:
-        found: NDArray[np.intp] = np.asarray(
-            super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
-        )
+        found: Any = super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
         kept: NDArray[np.intp] = found[self.group_[found] != self.group_[feat_idx]]
         return kept
 

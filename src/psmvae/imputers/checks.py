@@ -41,8 +41,7 @@ def number(
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {or_word}a number in {where}, got {value!r}.")
     x = float(value)
-    inside = (low < x if open_low else low <= x) and (x < high if open_high else x <= high)
-    if not inside:
+    if not (low < x if open_low else low <= x) or not (x < high if open_high else x <= high):
         raise ValueError(f"{name} must be {or_word}in {where}, got {value!r}.")
 
 
@@ -65,10 +64,8 @@ def seed(name: str, value: Any) -> int:
     try:
         return int(check_random_state(value).randint(2**31 - 1))
     except ValueError as error:
-        raise ValueError(
-            f"{name} must be None, a whole number from 0 to 2**32 - 1 or a RandomState, got "
-            f"{value!r}."
-        ) from error
+        allowed = "None, a whole number from 0 to 2**32 - 1 or a RandomState"
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.") from error
 
 
 def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:

@@ -93,10 +93,9 @@ class MatrixImputer(Imputer):
 class MeanImputer(MatrixImputer):
     """Impute the mean of each column, or the most frequent level of a column with levels.
 
-    The baseline of every comparison. `sample` draws from the marginal distribution of each column:
-    a Normal, or the frequencies of the levels. It first draws the mean and variance (the level
-    probabilities) from their posterior, so the draws are proper multiple imputations if cells are
-    missing completely at random and columns are independent.
+    `sample` draws the mean and variance (the level probabilities) of each column from their
+    posterior and then the cells. The draws are proper multiple imputations if cells are missing
+    completely at random and columns are independent.
 
     Attributes
     ----------
@@ -190,6 +189,14 @@ class ChainImputer(MatrixImputer):
     def _standardises(self) -> bool:
         return bool(self.standardise)
 
+    def _fit_chains(self, encoded: Encoded, n_chains: int, **options: Any) -> list[Chain]:
+        from psmvae.imputers.chain import Chain
+
+        x = self._fit_matrix(encoded)
+        options |= {"max_iter": int(self.max_iter), "tol": float(self.tol)}
+        seeds = [(self.seed_ + k) % 2**31 for k in range(n_chains)]
+        return [Chain.fit(x, seed=seed, groups=self.matrix_.group, **options) for seed in seeds]
+
     @property
     def n_iter_(self) -> int:
         """Rounds fitted, the maximum over chains."""
@@ -205,11 +212,9 @@ class ChainImputer(MatrixImputer):
         return np.stack(drawn, axis=1)
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "n_chains": len(self.chains_),
-            "n_rounds": [chain.n_rounds for chain in self.chains_],
-            "converged": [chain.converged for chain in self.chains_],
-        }
+        rounds = [chain.n_rounds for chain in self.chains_]
+        converged = [chain.converged for chain in self.chains_]
+        return {"n_chains": len(rounds), "n_rounds": rounds, "converged": converged}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
@@ -224,11 +229,8 @@ class ChainImputer(MatrixImputer):
         self.chains_: list[Chain] = []
         for k, facts in enumerate(plain["chains"]):
             prefix = f"chain{k}."
-            own = {
-                name.removeprefix(prefix): value.numpy()
-                for name, value in arrays.items()
-                if name.startswith(prefix)
-            }
+            names = [name for name in arrays if name.startswith(prefix)]
+            own = {name.removeprefix(prefix): arrays[name].numpy() for name in names}
             self.chains_.append(Chain.from_arrays(own, facts))
             checks.shape(f"{prefix}fill", own["fill"], self.matrix_.center.shape)
         n_arrays = sum(name.startswith("chain") for name in arrays)
@@ -256,11 +258,10 @@ class MICEImputer(ChainImputer):
 
     Notes
     -----
-    `sample` draws the noise variance, the coefficients and then the cells of every step: multiple
-    imputation by normal linear regression, like the method "norm" of R's mice. The draws are proper
-    if one column has missing cells. If several columns have many, draws vary slightly too little,
-    since each step conditions on the imputations of the fit. With ``sample_posterior=False`` these
-    are means, and associations between such columns are overstated.
+    `sample` draws the noise variance, the coefficients and then the cells of every step, like the
+    method "norm" of R's mice. The draws are proper if one column has missing cells. If several have
+    many, draws vary slightly too little, since each step conditions on the imputations of the fit.
+    With ``sample_posterior=False`` these are means, and associations are overstated.
 
     Examples
     --------
@@ -280,22 +281,11 @@ class MICEImputer(ChainImputer):
         checks.whole_number("n_chains", self.n_chains, low=1)
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        from psmvae.imputers.chain import Chain
-
         del callback, began
-        x, draws = self._fit_matrix(encoded), bool(self.sample_posterior)
-        self.chains_ = [
-            Chain.fit(
-                x,
-                estimator="ridge",
-                max_iter=int(self.max_iter),
-                tol=float(self.tol),
-                sample=draws,
-                seed=(self.seed_ + k) % 2**31,
-                groups=self.matrix_.group,
-            )
-            for k in range(int(self.n_chains) if draws else 1)
-        ]
+        n_chains = int(self.n_chains) if self.sample_posterior else 1
+        self.chains_ = self._fit_chains(
+            encoded, n_chains, estimator="ridge", sample=bool(self.sample_posterior)
+        )
         return False
 
     def _points(self, x: Floats, m: Bools) -> Floats:
@@ -311,11 +301,9 @@ class MissForestImputer(ChainImputer):
     """Impute missing values by chained forests: trees predict each column from all others.
 
     Fitted by scikit-learn's `IterativeImputer` with `ExtraTreesRegressor`. Cells are assumed to be
-    missing at random. A column of levels is predicted through one indicator for each level. For
-    trees this is classification: the variance of an indicator is half its Gini impurity. `sample`
-    uses the prediction of one randomly drawn tree for each cell. This is not proper multiple
-    imputation: the uncertainty of the forest averages out over cells, and intervals by Rubin's
-    rules are too narrow.
+    missing at random. A column of levels is predicted through one indicator for each level.
+    `sample` uses the prediction of one randomly drawn tree for each cell. This is not proper
+    multiple imputation: intervals by Rubin's rules are too narrow.
 
     Parameters
     ----------
@@ -343,18 +331,7 @@ class MissForestImputer(ChainImputer):
             checks.whole_number("n_jobs", self.n_jobs, low=1)
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        from psmvae.imputers.chain import Chain
-
         del callback, began
-        chain = Chain.fit(
-            self._fit_matrix(encoded),
-            estimator="trees",
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            n_estimators=int(self.n_estimators),
-            seed=self.seed_,
-            n_jobs=self.n_jobs,
-            groups=self.matrix_.group,
-        )
-        self.chains_ = [chain]
+        forest = {"n_estimators": int(self.n_estimators), "n_jobs": self.n_jobs}
+        self.chains_ = self._fit_chains(encoded, 1, estimator="trees", **forest)
         return False

@@ -15,16 +15,24 @@ from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer
 from psmvae.imputers.progress import both, progress_bar
 from psmvae.models.config import Config
-from psmvae.nn.settings import Network
+from psmvae.nn.architecture import Network
 from psmvae.table.codec import Encoded
 from psmvae.training.progress import Progress
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from psmvae.nn.columns import Columns, Layout
     from psmvae.nn.noise import Noise
     from psmvae.training.recipe import Recipe
+# Training of all deep models of the paper.
+PAPER_TRAINING: dict[str, Any] = {
+    "input_mask_rate": 0.0,
+    "learning_rate": 1e-3,
+    "max_epochs": 1000,
+    "batch_size": 200,
+    "validation_fraction": 0.0,
+}
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -37,9 +45,9 @@ class DeepImputer(Imputer):
         Members of a deep ensemble, trained side by side. Imputations are averaged over members;
         the draws of `sample` are distributed over them.
     bootstrap : bool, default=False
-        Train each member on rows drawn with replacement. The draws of `sample` then also vary with
-        the uncertainty of the model, best with as many members as draws. Intervals by Rubin's rules
-        are then too wide rather than too narrow. Single imputations are better without it.
+        Train each member on rows drawn with replacement, so that the draws of `sample` include the
+        uncertainty of the model, best with as many members as draws. Intervals by Rubin's rules are
+        then rather too wide. Single imputations are better without it.
     kinds : mapping of str to str, optional
         Kinds of columns that should not be inferred: "real", "positive" (log-normal), "integer",
         "count" (negative binomial), "binary", "ordinal" (cumulative logits) or "categorical".
@@ -52,8 +60,7 @@ class DeepImputer(Imputer):
         Observed cells are masked in the networks' input while training, for each row a fraction
         drawn from U(0, input_mask_rate). The likelihood still includes them. "auto" is 0.25.
     max_epochs : int or "auto", default="auto"
-        Epochs at most. Pre-training of a regression and the training that follows it have this
-        limit each.
+        Epochs at most. Pre-training of a regression has this limit too.
     batch_size : int or "auto", default="auto"
         Rows of a training step.
     learning_rate : float or "auto", default="auto"
@@ -64,10 +71,9 @@ class DeepImputer(Imputer):
     patience : int, default=20
         Epochs without a lower validation error before training stops.
     max_time : float, optional
-        Seconds that `fit` may take, within about a tenth. The import of PyTorch in the first fit of
-        a process counts. The best weights so far are kept. Where this leaves a CPU less than 10 ms
-        for each row and member of a table of 2,000 rows or more, "auto" stands for the values of a
-        faster preset in imputers with latent variables, and `config_` shows them.
+        Seconds that `fit` may take, within about a tenth, the import of PyTorch included. The best
+        weights so far are kept. Imputers with latent variables use a faster preset for "auto" where
+        this leaves a CPU less than 10 ms for each row and member of a table of 2,000 rows or more.
     device : str, default="auto"
         "auto" (CUDA where available), "cpu", "cuda" or "cuda:N".
     random_state : int, RandomState or None, default=None
@@ -96,8 +102,7 @@ class DeepImputer(Imputer):
 
     Notes
     -----
-    A column without any observed cell gives a warning and stays missing. The output has the columns
-    of the input.
+    A column without any observed cell gives a warning and stays missing.
     """
 
     n_members: int = 1
@@ -177,15 +182,8 @@ class DeepImputer(Imputer):
             self.model_.to(device)
             x, m = self._tensors(encoded.x, encoded.m)
             with progress_bar(shown=self.verbose) as show:
-                result = train(
-                    self._recipe(),
-                    x,
-                    m,
-                    self.config_,
-                    Noise(self._seed(3), device),
-                    both(show, callback),
-                    began,
-                )
+                noise, report = Noise(self._seed(3), device), both(show, callback)
+                result = train(self._recipe(), x, m, self.config_, noise, report, began)
             self._finish_fit(result.history, x, m)
         return result.interrupted
 
@@ -244,12 +242,9 @@ class DeepImputer(Imputer):
         import torch
 
         order = list(self._layout().order)
-        model: nn.Module = self.model_
-        device = next(model.parameters()).device
-        return (
-            torch.as_tensor(x[:, order], dtype=torch.float32, device=device),
-            torch.as_tensor(m[:, order], dtype=torch.float32, device=device),
-        )
+        device = next(self.model_.parameters()).device
+        to = {"dtype": torch.float32, "device": device}
+        return torch.as_tensor(x[:, order], **to), torch.as_tensor(m[:, order], **to)
 
     def _facts(self) -> dict[str, Any]:
         return {
@@ -273,10 +268,7 @@ class DeepImputer(Imputer):
 
 def describe_config(config: Config) -> dict[str, Any]:
     """Return a configuration as plain values that JSON can hold."""
-    fields = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-    for name, value in fields.items():
-        if isinstance(value, Network):
-            fields[name] = dataclasses.asdict(value)
-        elif name == "mask_model":
-            fields[name] = repr(value)
-    return fields
+    plain = {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
+    networks = {k: dataclasses.asdict(v) for k, v in plain.items() if isinstance(v, Network)}
+    mask = {"mask_model": repr(plain["mask_model"])} if "mask_model" in plain else {}
+    return plain | networks | mask

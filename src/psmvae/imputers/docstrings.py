@@ -31,21 +31,22 @@ def complete(cls: Class) -> Class:
     return cls
 
 
+def _pattern(section: str) -> re.Pattern[str]:
+    return re.compile(rf"(?ms)^{section}\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)")
+
+
 def _entries(doc: str, section: str) -> list[tuple[str, str]]:
     """Return the name and text of every entry of a section; ``a, b : int`` counts as ``a``."""
-    match = re.search(rf"(?ms)^{section}\n-+\n(.*?)(?=\n\n\S[^\n]*\n-+\n|\Z)", doc)
-    if match is None:
-        return []
-    texts = re.split(r"\n(?=\S)", match[1].strip("\n"))
+    match = _pattern(section).search(doc)
+    texts = re.split(r"\n(?=\S)", match[1].strip("\n")) if match else []
     return [(re.split(r"[ ,:]", text, maxsplit=1)[0], text) for text in texts]
 
 
 def _with_section(doc: str, section: str, body: str) -> str:
     """Replace a section, or insert it before the sections that follow it in numpydoc's order."""
     whole = f"{section}\n{'-' * len(section)}\n{body}"
-    pattern = rf"^{section}\n-+\n.*?(?=\n\n\S[^\n]*\n-+\n|\Z)"
-    if re.search(pattern, doc, re.MULTILINE | re.DOTALL):
-        return re.sub(pattern, lambda _: whole, doc, count=1, flags=re.MULTILINE | re.DOTALL)
+    if _pattern(section).search(doc):
+        return _pattern(section).sub(lambda _: whole, doc, count=1)
     later = re.search(r"^(Notes|References|Examples)\n-+\n", doc, re.MULTILINE)
     if later is None:
         return f"{doc}\n\n{whole}"

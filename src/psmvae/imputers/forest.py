@@ -26,18 +26,8 @@ class Trees:
     A child c >= 0 is a node; a child c < 0 is the leaf with value ``value[~c]``. Most leaves of
     a fully grown tree hold one training cell, so the trees share the array of values.
 
-    Attributes
-    ----------
-    feature : ndarray of shape (node,)
-        Column that a node splits on.
-    threshold : ndarray of shape (node,), float32
-        Rows with values up to the threshold go to the left child.
-    child : ndarray of shape (node, 2), int32
-        Left and right child.
-    root : ndarray of shape (tree,), int32
-        Root node of each tree.
-    value : ndarray of shape (value,)
-        Distinct predictions of the leaves, in ascending order.
+    Node n splits on column ``feature[n]``: values up to ``threshold[n]`` go to ``child[n, 0]``,
+    others to ``child[n, 1]``. ``root`` has one node for each tree; ``value`` is ascending.
     """
 
     feature: Ints
@@ -108,12 +98,10 @@ class Trees:
     @staticmethod
     def pack(forests: Sequence[Trees]) -> dict[str, NDArray[Any]]:
         """Concatenate forests with the same number of trees; `unpack` is the inverse."""
+        names = ("feature", "threshold", "child", "value")
         return {
-            "feature": np.concatenate([trees.feature for trees in forests]),
-            "threshold": np.concatenate([trees.threshold for trees in forests]),
-            "child": np.concatenate([trees.child for trees in forests]),
+            **{name: np.concatenate([getattr(f, name) for f in forests]) for name in names},
             "root": np.stack([trees.root for trees in forests]),
-            "value": np.concatenate([trees.value for trees in forests]),
             "n_nodes": np.array([len(trees.feature) for trees in forests]),
             "n_values": np.array([len(trees.value) for trees in forests]),
         }
@@ -122,17 +110,9 @@ class Trees:
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
         """Return packed forests as views; raise ValueError if they are inconsistent."""
         nodes, values = (np.cumsum(arrays[name])[:-1] for name in ("n_nodes", "n_values"))
-        forests = [
-            cls(*parts)
-            for parts in zip(
-                np.split(arrays["feature"], nodes),
-                np.split(arrays["threshold"], nodes),
-                np.split(arrays["child"], nodes),
-                arrays["root"],
-                np.split(arrays["value"], values),
-                strict=True,
-            )
-        ]
+        split = [np.split(arrays[name], nodes) for name in ("feature", "threshold", "child")]
+        parts = (*split, arrays["root"], np.split(arrays["value"], values))
+        forests = [cls(*each) for each in zip(*parts, strict=True)]
         for trees in forests:
             trees.check(n_features)
         return forests
@@ -190,9 +170,7 @@ class TreesRegressor(BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(self, n_estimators: int, seed: int, n_jobs: int | None) -> None:
-        self.n_estimators = n_estimators
-        self.seed = seed
-        self.n_jobs = n_jobs
+        self.n_estimators, self.seed, self.n_jobs = n_estimators, seed, n_jobs
 
     def fit(self, X: Floats, y: Floats) -> Self:
         """Fit the trees."""

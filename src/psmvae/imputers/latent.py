@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from psmvae.imputers import checks
-from psmvae.imputers.base import Floats
-from psmvae.imputers.deep import DeepImputer
+from psmvae.imputers.base import Bools, Floats
+from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.options import Advanced
-from psmvae.imputers.sets import align_sets
 from psmvae.models.config import LatentConfig
-from psmvae.nn.settings import Network
+from psmvae.nn.architecture import Network
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,15 +27,10 @@ if TYPE_CHECKING:
     from psmvae.training.recipe import Recipe
 
 # Hyperparameters that all variational autoencoders of the paper share.
-PAPER: dict[str, Any] = {
+PAPER: dict[str, Any] = PAPER_TRAINING | {
     "n_latent": 20,
     "advanced": Advanced(target_ess=None),
     "network": Network.paper(),
-    "input_mask_rate": 0.0,
-    "learning_rate": 1e-3,
-    "max_epochs": 1000,
-    "batch_size": 200,
-    "validation_fraction": 0.0,
 }
 # With fewer draws than this a user expects a rough estimate and gets no warning.
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
@@ -50,16 +45,15 @@ class LatentImputer(DeepImputer):
     n_latent : int or "auto", default="auto"
         Dimension of z. "auto" is the number of columns, between 2 and 20.
     n_draws : int, default=100
-        Importance draws of z for each row and set at imputation, the paper's K. Single imputations
-        use the posterior mean of z instead where draws do not lower the validation error. With one
-        draw, sets are weighted by q(r | ·). May be changed after `fit`.
+        Importance draws of z for each row and set at imputation, the paper's K. With one draw, sets
+        are weighted by q(r | ·). Single imputations use the posterior mean of z where draws do not
+        lower the validation error. May be changed after `fit`.
     scale : float, "learned" or "student", default="learned"
         Likelihood of numeric columns: a Normal with this standard deviation on standardised data,
         a Normal with a learned standard deviation for each column, or a Student-t whose scale and
         degrees of freedom the decoder gives.
     advanced : Advanced, optional
-        Options that few users need: target effective sample size, memory limit, weight of the
-        observed likelihood, decoder head of imputations. None is ``Advanced()``.
+        Options that few users need. None is ``Advanced()``.
 
     Attributes
     ----------
@@ -93,18 +87,14 @@ class LatentImputer(DeepImputer):
         ndarray of shape (n_rows,)
             Lower bounds in nats.
         """
-        import torch
-
         from psmvae.kinds import KINDS
 
         x, m = self._encode(X)
-        with torch.no_grad():
-            bound, _ = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
         units = [
             np.broadcast_to(KINDS[column.kind].log_jacobian(column, x[:, j]), len(x))
             for j, column in enumerate(self.schema_.modelled)
         ]
-        total: Floats = bound.double().cpu().numpy() + (m * np.column_stack(units)).sum(1)
+        total: Floats = self._diagnostics(x, m)[0] + (m * np.column_stack(units)).sum(1)
         return total
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -138,12 +128,15 @@ class LatentImputer(DeepImputer):
         ndarray of shape (n_rows,)
             From 1 to `n_draws`.
         """
+        return self._diagnostics(*self._encode(X))[1]
+
+    def _diagnostics(self, x: Floats, m: Bools) -> tuple[Floats, Floats]:
+        """Return the importance-weighted bound and the effective sample size of each row."""
         import torch
 
-        x, m = self._encode(X)
         with torch.no_grad():
-            _, size = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
-        return size.double().cpu().numpy()
+            bound, size = self._posterior(self._seed(1)).diagnostics(*self._tensors(x, m))
+        return bound.double().cpu().numpy(), size.double().cpu().numpy()
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -173,8 +166,16 @@ class LatentImputer(DeepImputer):
         return Posterior(self.model_, int(self.n_draws), seed, memory, target)
 
     def _expected(self, x: Tensor, m: Tensor) -> Tensor:
-        expected, size = self._posterior(self._seed(1)).impute(x, m)
-        warn_of_few_draws(float(size.median()), int(self.n_draws))
+        expected, sizes = self._posterior(self._seed(1)).impute(x, m)
+        size = float(sizes.median())
+        if self.n_draws >= MANY_DRAWS and size < MIN_SAMPLE_SIZE:
+            warnings.warn(
+                f"The median effective sample size of the rows is {size:.2f} of {self.n_draws} "
+                "importance draws: most imputations depend on a single draw. Increase n_draws or "
+                "set beta=1, and see effective_sample_size.",
+                UserWarning,
+                stacklevel=3,
+            )
         return expected
 
     def _sampled(self, x: Tensor, m: Tensor, n: int, seed: int) -> Tensor:
@@ -184,16 +185,23 @@ class LatentImputer(DeepImputer):
         return super()._facts() | {"n_draws": int(self.n_draws)}
 
 
-def warn_of_few_draws(size: float, n_draws: int) -> None:
-    """Warn where importance weights are so uneven that one draw dominates most imputations."""
-    if n_draws >= MANY_DRAWS and size < MIN_SAMPLE_SIZE:
-        warnings.warn(
-            f"The median effective sample size of the rows is {size:.2f} of {n_draws} importance "
-            "draws: most imputations depend on a single draw. Increase n_draws or set beta=1, and "
-            "see effective_sample_size.",
-            UserWarning,
-            stacklevel=4,
-        )
+@dataclass(kw_only=True, repr=False, eq=False)
+class ELBOImputer(LatentImputer):
+    """Base of the imputers trained on the evidence lower bound.
+
+    Parameters
+    ----------
+    beta : float, default=0.5
+        Weight of the KL terms of the latent variables. 1 trains the evidence lower bound. A lower
+        weight lowers the error of single imputations; the variance of draws is calibrated on
+        validation cells in either case.
+    """
+
+    beta: float = 0.5
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.number("beta", self.beta, 0.0, open_low=True)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -220,8 +228,7 @@ class SetsMixin:
     def predict_set_proba(self: Any, X: Any) -> Floats:
         """Compute q(r | x_obs, m), the probability of each pattern set.
 
-        Sets are numbered by their size in the training table, the largest first. The sets of
-        several members are matched and their probabilities averaged.
+        Set 0 is the largest of the training table. Members are matched, then averaged.
 
         Parameters
         ----------
@@ -282,9 +289,8 @@ class SetsMixin:
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()  # type: ignore[misc]
-        order: Any = self.set_order_
-        sizes: Any = self.set_sizes_
-        return {**arrays, "set_order": order, "set_sizes": sizes}, plain
+        own = {"set_order": self.set_order_, "set_sizes": self.set_sizes_}
+        return {**arrays, **own}, plain
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         config: LatentConfig = plain["config"]
@@ -296,3 +302,19 @@ class SetsMixin:
         if (np.sort(self.set_order_, 1) != np.arange(config.n_sets)).any():
             raise ValueError("set_order must be a permutation of the sets for each member.")
         super()._set_state(arrays, plain)  # type: ignore[misc]
+
+
+def align_sets(q_r: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Match the sets of all members and order them by size, the largest first.
+
+    Mixture components are exchangeable: set 0 of one member may be set 3 of another. The sets of
+    each member are matched to those of the first by the number of shared rows. ``q_r`` is
+    ``(member, row, set)``; returns the component of each ``(member, set)``, and the sizes.
+    """
+    n_members, _, n_sets = q_r.shape
+    order = np.tile(np.arange(n_sets), (n_members, 1))
+    for member in range(1, n_members):
+        order[member] = linear_sum_assignment(-q_r[0].T @ q_r[member])[1]
+    aligned = np.take_along_axis(q_r, order[:, None, :], axis=2).mean((0, 1))
+    by_size = np.argsort(-aligned, kind="stable")
+    return order[:, by_size], aligned[by_size]

@@ -39,6 +39,8 @@ IMPUTERS: dict[str, type[Imputer]] = {
         MeanImputer,
     )
 }
+# Errors that damaged contents may raise.
+DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError)
 
 
 def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
@@ -61,7 +63,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not a model file, is damaged, or was written by a newer version.
+        If the file is not a model file, is damaged, or was written by another version.
 
     Examples
     --------
@@ -78,17 +80,9 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     document, tensors = read(path)
     try:
         imputer = _restore(document, tensors)
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        RuntimeError,
-        AttributeError,
-    ) as error:
-        raise ValueError(
-            f"{str(path)!r} is a psmvae model with inconsistent contents: {error}."
-        ) from error
+    except DAMAGE as error:
+        message = f"{str(path)!r} is a psmvae model with inconsistent contents: {error}."
+        raise ValueError(message) from error
     where = checks.torch_device(device)
     if isinstance(imputer, DeepImputer):
         imputer.device = device

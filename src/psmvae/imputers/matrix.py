@@ -26,14 +26,8 @@ class Matrix:
     than two levels becomes one indicator for each level; the inverse takes the argmax. Ordinal and
     binary columns become their codes.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        The modelled columns.
-    center, scale : ndarray of shape (matrix column,)
-        Standardisation; 0 and 1 for none.
-    lowest : ndarray of shape (column,)
-        Smallest observed value of each column in the table's units (a code for levels).
+    ``center`` and ``scale`` ``(matrix column,)`` are 0 and 1 without standardisation. ``lowest``
+    ``(column,)`` is the smallest observed value in the table's units (a code for levels).
     """
 
     columns: tuple[Column, ...]
@@ -43,9 +37,8 @@ class Matrix:
 
     def __post_init__(self) -> None:
         """Check the shapes, which may come from a file."""
-        n = len(self.group)
-        checks.shape("center", self.center, (n,))
-        checks.shape("scale", self.scale, (n,))
+        for name in ("center", "scale"):
+            checks.shape(name, getattr(self, name), (len(self.group),))
         checks.shape("lowest", self.lowest, (len(self.columns),))
 
     @classmethod

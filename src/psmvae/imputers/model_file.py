@@ -16,7 +16,8 @@ from safetensors import SafetensorError, safe_open
 from psmvae._version import __version__
 from psmvae.imputers.options import Advanced
 from psmvae.models.config import GAINConfig, LatentConfig
-from psmvae.nn.settings import JointMask, LatentMask, Network, NoMask, SelfMask
+from psmvae.nn.architecture import Network
+from psmvae.nn.settings import JointMask, LatentMask, NoMask, SelfMask
 from psmvae.table.paths import atomic_path
 
 if TYPE_CHECKING:
@@ -26,19 +27,10 @@ if TYPE_CHECKING:
 
 FORMAT = "psmvae-model"
 FORMAT_VERSION = 10
+MASKS = (SelfMask, JointMask, LatentMask, NoMask)
 # Objects that a file can hold, by name.
 PARTS: dict[str, type[Any]] = {
-    cls.__name__: cls
-    for cls in (
-        SelfMask,
-        JointMask,
-        LatentMask,
-        NoMask,
-        Network,
-        Advanced,
-        LatentConfig,
-        GAINConfig,
-    )
+    cls.__name__: cls for cls in (*MASKS, Network, Advanced, LatentConfig, GAINConfig)
 }
 
 
@@ -49,15 +41,13 @@ def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
 
     imputer._check_parameters()
     facts = describe(imputer)
-    parameters = {
-        name: to_json(name, value)
-        for name, value in imputer.get_params(deep=False).items()
-        if name not in ("random_state", "device")
-    }
+    parameters = imputer.get_params(deep=False)
+    del parameters["random_state"]
+    parameters.pop("device", None)
     arrays, plain = imputer._state()
     document = {
         "class": type(imputer).__name__,
-        "parameters": parameters,
+        "parameters": {name: to_json(name, value) for name, value in parameters.items()},
         "schema": imputer.schema_.to_json(),
         "seed": imputer.seed_,
         "n_rows": imputer.n_rows_,
@@ -89,9 +79,8 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
             document = _document(path, file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise ValueError(
-            f"{str(path)!r} is not a psmvae model, or is truncated: {error}."
-        ) from error
+        message = f"{str(path)!r} is not a psmvae model, or is truncated: {error}."
+        raise ValueError(message) from error
     return document, tensors
 
 
@@ -99,21 +88,15 @@ def describe(imputer: Imputer) -> dict[str, Any]:
     """Describe a fitted imputer by plain values; see `Imputer.describe`."""
     imputer._check_fitted()
     ignored = list(getattr(imputer, "ignored_columns_", []))
-    rates = dict(
-        zip((c.name for c in imputer.schema_.modelled), imputer.missing_rate_, strict=True)
-    )
+    modelled = [column.name for column in imputer.schema_.modelled]
+    rates = dict(zip(modelled, imputer.missing_rate_, strict=True))
     return {
         "psmvae": __version__,
         "model": type(imputer).__name__,
         "n_rows": imputer.n_rows_,
         "columns": [
-            {
-                "name": column.name,
-                "kind": column.kind,
-                "dtype": column.dtype,
-                "n_levels": column.n_levels,
-                "missing": float(rates.get(column.name, 1.0)),
-            }
+            {name: getattr(column, name) for name in ("name", "kind", "dtype", "n_levels")}
+            | {"missing": float(rates.get(column.name, 1.0))}
             for column in imputer.schema_.columns
         ],
         **({"ignored_columns": ignored} if ignored else {}),
@@ -155,13 +138,11 @@ def to_json(name: str, value: Any) -> Any:
         }
     if isinstance(value, np.generic):
         return value.item()
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
     if isinstance(value, tuple | list):
         return list(value)
-    if name == "kinds":
+    if name == "kinds" and value is not None and not isinstance(value, str):
         return {"part": "kinds", "kinds": dict(value)}
-    if isinstance(value, dict):
+    if value is None or isinstance(value, str | int | float | bool | dict):
         return value
     raise TypeError(
         f"An imputer with {name}={value!r} cannot be saved: a model file holds data, not code. "
@@ -173,10 +154,10 @@ def from_json(value: Any) -> Any:
     """Restore a value from `to_json`."""
     if not isinstance(value, dict):
         return value
-    fields = dict(value)
-    part = fields.pop("part", None)
-    if part is None:
+    if "part" not in value:
         return value
+    fields = dict(value)
+    part = fields.pop("part")
     if part == "kinds":
         return fields["kinds"]
     return PARTS[part](**{name: from_json(inner) for name, inner in fields.items()})

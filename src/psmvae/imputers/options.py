@@ -25,8 +25,7 @@ class Advanced:
         does.
     impute_from : {"x_obs", "x_mis"}, default="x_obs"
         Decoder head from which `PSMVAEImputer` imputes where the mask does not depend on x; where
-        it does, always "x_mis". The paper imputes from p(x_mis|z,r), the distribution that π' acts
-        on; p(x_obs|z,r) is trained on every observed cell.
+        it does, always "x_mis", as in the paper. "x_obs" is trained on every observed cell.
 
     Examples
     --------

@@ -24,14 +24,9 @@ def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
         task = bar.add_task("fitting", total=None)
 
         def show(progress: Progress) -> None:
-            found = progress.validation_error
-            error = "" if found is None else f", error {found:.3f}"
-            bar.update(
-                task,
-                total=progress.max_epochs,
-                completed=progress.epoch,
-                description=f"epoch {progress.epoch}{error}",
-            )
+            found, epoch = progress.validation_error, progress.epoch
+            label = f"epoch {epoch}" + ("" if found is None else f", error {found:.3f}")
+            bar.update(task, total=progress.max_epochs, completed=epoch, description=label)
 
         yield show
 

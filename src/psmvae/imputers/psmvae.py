@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools
 from psmvae.imputers.docstrings import complete
-from psmvae.imputers.latent import PAPER, LatentImputer, SetsMixin
+from psmvae.imputers.latent import PAPER, ELBOImputer, SetsMixin
 from psmvae.imputers.options import Advanced
 from psmvae.imputers.resolve import latent_config, resolve_mask_model, resolve_regression
 from psmvae.models.config import LatentConfig
-from psmvae.nn.settings import MaskModel, Network, NoMask, SelfMask
+from psmvae.nn.architecture import Network
+from psmvae.nn.settings import MaskModel, NoMask, SelfMask
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,20 +27,18 @@ MAX_SETS = 4
 
 @complete
 @dataclass(kw_only=True, repr=False, eq=False)
-class PSMVAEImputer(SetsMixin, LatentImputer):
+class PSMVAEImputer(SetsMixin, ELBOImputer):
     """Impute missing values with a deep pattern-set mixture model.
 
     A variational autoencoder models the data and the missingness mask jointly. A categorical latent
     r groups rows into missingness pattern sets, a Gaussian latent z models the dependence between
     columns, and a mask model p(m | ·) describes why cells are missing. The default differs from the
-    paper: the KL terms have weight β = 0.5 instead of 1, missing cells are imputed from the decoder
-    head p(x_obs|z,r) instead of p(x_mis|z,r), the networks start from a factor analysis, and on
-    tables of 2,000 rows or more a regression network gives the conditional mean of the missing
-    cells. `PSMVAEImputer.paper` has the paper's settings.
+    paper: β = 0.5 instead of 1, imputation from the decoder head p(x_obs|z,r) instead of
+    p(x_mis|z,r), a factor analysis from which the networks start, and on tables of 2,000 rows or
+    more a regression network for the conditional mean. `PSMVAEImputer.paper` has its settings.
 
-    Tables may be pandas, polars or pyarrow frames or NumPy arrays, with numbers, strings,
-    categories and booleans. The output has the type, dtypes and index of the input, and observed
-    cells are unchanged.
+    Tables may be pandas, polars or pyarrow frames or NumPy arrays. The output has the type, dtypes
+    and index of the input, and observed cells are unchanged.
 
     Parameters
     ----------
@@ -48,16 +47,11 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
         paper's model (a): a value determines the probability of its own absence. "none": ignorable
         missingness. "logistic", "linear" and "network" are the selection models of
         `NotMIWAEImputer`. `SelfMask` takes options, such as the columns for which self-masking
-        holds. An object with a method ``build(shape, noise)`` is a mask model of your own, see
-        `psmvae.nn.mask`.
+        holds. An object with ``build(shape, noise)`` is your own mask model, see `psmvae.nn.mask`.
     pi : float or "rate", default=0.5
         π' of the probabilistic semi-supervision: the probability that an observed value gives no
         information about x_mis. 0 ties x_mis to the observed data, 1 leaves it free. "rate" is
         P(m_j=1) / (1 + P(m_j=1)) for each column.
-    beta : float, default=0.5
-        Weight of the KL terms of z and r. 1 trains the evidence lower bound. A lower weight lowers
-        the error of single imputations; the variance of draws is calibrated on validation cells in
-        either case.
     n_sets : int or "auto", default="auto"
         Number of pattern sets, the values of r. "auto" chooses one to four by the BIC of a latent
         class model of the masks, and one if ``mask_model="none"``.
@@ -72,9 +66,8 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     --------
     >>> import numpy as np
     >>> from psmvae import PSMVAEImputer
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(200, 1)) + 0.1 * rng.normal(size=(200, 4))
-    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> X = np.random.default_rng(0).normal(size=(200, 4))
+    >>> X[::4, 0] = np.nan
     >>> imputer = PSMVAEImputer(max_epochs=5, random_state=0).fit(X)
     >>> bool(np.isnan(imputer.transform(X)).any())
     False
@@ -84,7 +77,6 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
 
     mask_model: str | MaskModel = field(default="latent", kw_only=False)
     pi: float | Literal["rate"] = 0.5
-    beta: float = 0.5
     n_sets: int | Literal["auto"] = "auto"
     regression: Network | Literal["auto"] | None = "auto"
 
@@ -125,7 +117,6 @@ class PSMVAEImputer(SetsMixin, LatentImputer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("pi", self.pi, 0.0, 1.0, words=("rate",))
-        checks.number("beta", self.beta, 0.0, open_low=True)
         resolve_mask_model(self.mask_model)
         network = self.regression
         if not (network is None or isinstance(network, Network) or network == "auto"):

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from psmvae.imputers import checks
 from psmvae.imputers.options import Advanced
 from psmvae.models.config import GAINConfig, LatentConfig, n_pretrain_batches
-from psmvae.nn.settings import LatentMask, MaskModel, Network, NoMask, mask_model
+from psmvae.nn.architecture import Network
+from psmvae.nn.settings import LatentMask, MaskModel, NoMask, mask_model
 
 if TYPE_CHECKING:
     from psmvae.imputers.deep import DeepImputer
     from psmvae.imputers.gain import GAINImputer
     from psmvae.imputers.latent import LatentImputer
-    from psmvae.kinds.base import Scale
 
 # Training steps at most, whatever the number of rows.
 MAX_STEPS = 20_000
@@ -40,10 +40,7 @@ WEIGHT_AVERAGE = 0.99
 
 @dataclass(frozen=True)
 class Preset:
-    """Values of "auto", and the cost of the initial weights.
-
-    ``network`` None is one sized to the table.
-    """
+    """Values of "auto", and the cost of the initial weights. None sizes to the table."""
 
     network: Network | None
     learning_rate: float
@@ -97,9 +94,8 @@ def max_epochs_for(n_rows: int, batch_size: int) -> int:
 
 def is_fast(imputer: LatentImputer, n_rows: int) -> bool:
     """Whether `max_time` leaves a CPU too little time for the standard preset."""
-    if imputer.max_time is None or n_rows < FEW_ROWS:
-        return False
-    if checks.torch_device(imputer.device).type != "cpu":
+    on_cpu = checks.torch_device(imputer.device).type == "cpu"
+    if imputer.max_time is None or n_rows < FEW_ROWS or not on_cpu:
         return False
     return float(imputer.max_time) < SECONDS_PER_ROW * n_rows * int(imputer.n_members)
 
@@ -137,12 +133,7 @@ def gain_config(imputer: GAINImputer, n_rows: int, n_columns: int) -> GAINConfig
 
 
 def latent_config(
-    imputer: LatentImputer,
-    n_rows: int,
-    n_columns: int,
-    *,
-    regression: Any = None,
-    **own: Any,
+    imputer: LatentImputer, n_rows: int, n_columns: int, *, regression: Any = None, **own: Any
 ) -> LatentConfig:
     """Resolve the parameters of an imputer with latent variables."""
     fast = is_fast(imputer, n_rows)
@@ -152,26 +143,22 @@ def latent_config(
         if not fast and n_rows >= MANY_ROWS:
             preset = replace(preset, regression=LARGE_REGRESSION)
     shared = _training(imputer, preset, n_rows, n_columns)
-    scale: Scale = imputer.scale if isinstance(imputer.scale, str) else float(imputer.scale)
-    latent = imputer.n_latent
-    pretrain_steps = 0
-    if regression is not None:
-        n_batches = n_pretrain_batches(n_rows, PRETRAIN_BATCH_SIZE)
-        n_epochs = min(PRETRAIN_EPOCHS, shared["max_epochs"])
-        pretrain_steps = min(PRETRAIN_STEPS, n_epochs * n_batches)
+    scale, latent = imputer.scale, imputer.n_latent
+    n_batches = n_pretrain_batches(n_rows, PRETRAIN_BATCH_SIZE)
+    pretrain = min(PRETRAIN_STEPS, min(PRETRAIN_EPOCHS, shared["max_epochs"]) * n_batches)
     options = imputer.advanced or Advanced()
     on_cpu = checks.torch_device(imputer.device).type == "cpu"
     resolved: dict[str, Any] = {
         **shared,
         "n_latent": max(2, min(20, n_columns)) if latent == "auto" else int(latent),
-        "scale": scale,
+        "scale": scale if isinstance(scale, str) else float(scale),
         "beta": float(getattr(imputer, "beta", 1.0)),
         "weight_observed": bool(options.weight_observed),
         "impute_from": options.impute_from,
         "regression": preset.regression if regression == "auto" else regression,
         "factor_analysis_rows": preset.factor_analysis_rows,
         "factor_analysis_steps": preset.factor_analysis_steps,
-        "pretrain_steps": pretrain_steps,
+        "pretrain_steps": 0 if regression is None else pretrain,
         "pretrain_time_fraction": preset.pretrain_time_fraction,
         "pretrain_batch_size": PRETRAIN_BATCH_SIZE,
         "post_pretrain_steps": POST_PRETRAIN_STEPS_CPU if on_cpu else POST_PRETRAIN_STEPS,
@@ -188,11 +175,7 @@ def resolve_mask_model(setting: Any) -> MaskModel:
 
 
 def resolve_regression(setting: Any, mask: MaskModel, imputer: LatentImputer, n_rows: int) -> Any:
-    """Return None instead of "auto" where a regression does not pay or cannot be used.
-
-    Below FEW_ROWS rows, factor analysis and the networks on top of it have the lower error. Without
-    validation cells nothing can compare the two.
-    """
+    """Return None for "auto" in small tables, without validation cells or where it is unusable."""
     if setting != "auto":
         return setting
     usable = imputer.scale != "student" and isinstance(mask, LatentMask | NoMask)

@@ -17,22 +17,9 @@ class Ridge(NamedTuple):
     This is the posterior predictive distribution of one cell, from which scikit-learn draws. All
     cells share the coefficients, the intercept and the noise variance, so `draw` draws these first.
 
-    Attributes
-    ----------
-    coef : ndarray of shape (column,)
-        Posterior mean of the coefficients.
-    intercept : float
-        Intercept of the mean.
-    center : ndarray of shape (column,)
-        Mean of the training rows.
-    sigma : ndarray of shape (column · (column + 1) / 2,)
-        Posterior covariance of the coefficients, the lower triangle in row-major order.
-    noise : float
-        Residual variance: the sum of squared residuals over ``n_rows − effective``.
-    n_rows : float
-        Number of rows with y observed.
-    effective : float
-        Effective number of coefficients under the prior.
+    ``coef`` is the posterior mean of the coefficients, ``center`` the mean of the training rows and
+    ``sigma`` the lower triangle of Σ in row-major order. ``noise`` is the sum of squared residuals
+    over ``n_rows − effective``, the rows with y observed less the effective number of coefficients.
     """
 
     coef: Floats

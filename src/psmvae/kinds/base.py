@@ -37,7 +37,7 @@ class Column:
     name : str
         The column's name.
     kind : str
-        The name of its kind, a key of :data:`psmvae.kinds.KINDS`.
+        The name of its kind, such as "real" or "categorical".
     dtype : str
         The column's data type in the fitted table, as narwhals prints it.
     n_observed : int
@@ -159,7 +159,7 @@ class Distribution(Protocol):
 
 @runtime_checkable
 class UnderSigmoid(Protocol):
-    """A distribution of one feature, x itself, that integrates a sigmoid faster than its `nodes`."""
+    """A distribution whose one feature is x, and that integrates a sigmoid faster than `nodes`."""
 
     def log_mean_sigmoid(self, slope: Tensor, offset: Tensor) -> Tensor:
         """Return log E[sigmoid(slope · x + offset)] of each cell."""

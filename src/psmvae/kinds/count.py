@@ -204,7 +204,7 @@ class CountBlock(nn.Module):
         return log1p_mean + log1mexp(log1p_mean)
 
     def _raw_size(self, share: Tensor) -> Tensor:
-        """Return the logit of r: share · variance = E[μ + μ²/r], (1 − share) · variance = Var μ."""
+        """Return the logit of r with share · variance = E[μ + μ²/r], the rest being Var μ."""
         variance, mean = self.deviation.square(), self.mean
         excess = share * variance - mean
         log_size = (mean.square() + (1 - share) * variance).log() - excess.clamp(min=1e-30).log()

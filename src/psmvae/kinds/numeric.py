@@ -180,7 +180,7 @@ class NormalBlock(nn.Module):
 
 
 class StudentBlock(NormalBlock):
-    """Numeric columns with a Student-t likelihood; a scale is a factor of the column's learned one."""
+    """Numeric columns with a Student-t likelihood; the output scales the column's learned scale."""
 
     n_nodes = N_STUDENT_NODES
 

@@ -111,7 +111,7 @@ class OrdinalBlock(nn.Module):
 
     @torch.no_grad()
     def linear_start(self, mean: Tensor, loading: Tensor) -> tuple[Tensor, Tensor]:
-        """Return locations with |loading|² of their variance from z, and set matching thresholds."""
+        """Return locations whose share of variance from z is |loading|², and set thresholds."""
         psi = (1 - loading.square().sum(1)).clamp(min=MIN_PSI)
         slope = LOGISTIC_DEVIATION * psi.rsqrt()
         weight = loading * slope.unsqueeze(1)

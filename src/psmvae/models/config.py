@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from psmvae.nn.settings import MaskModel, Network, NoMask
+from psmvae.nn.architecture import Network
+from psmvae.nn.settings import MaskModel, NoMask
 
 if TYPE_CHECKING:
     from psmvae.kinds.base import Scale

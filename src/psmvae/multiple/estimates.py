@@ -119,7 +119,8 @@ def _from_mapping(result: Mapping[Any, Any]) -> Estimates:
 def _from_columns(columns: Mapping[str, list[Any]]) -> Estimates:
     if "estimate" not in columns:
         raise TypeError(f"a frame of estimates needs a column 'estimate', got {sorted(columns)}.")
-    n, variance = len(columns["estimate"]), columns.get("variance")
+    n = len(columns["estimate"])
+    variance: Any = columns.get("variance")
     if variance is None and "std_error" in columns:
         variance = np.asarray(columns["std_error"], dtype=np.float64) ** 2
     terms = columns.get("term", ["estimate"] if n == 1 else [f"x{j}" for j in range(n)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,9 +56,6 @@ class MultipleImputation(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         return self.tables[index]
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tables)
-
     @property
     def m(self) -> int:
         """Number of imputations."""
@@ -106,8 +103,7 @@ class MultipleImputation(Sequence[Any]):
         Returns
         -------
         DataFrame
-            Columns ``.imp`` and ``.id`` in front; the incomplete table is imputation 0. R's
-            ``as.mids`` reads it.
+            With columns ``.imp`` (0 for the incomplete table) and ``.id``, as R's ``as.mids`` reads.
         """
         frames = [_long(part, k) for k, part in enumerate([self.original, *self.tables])]
         # an incomplete integer column may be of floats, a completed one of integers

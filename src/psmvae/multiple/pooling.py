@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -36,8 +36,6 @@ SCALES: dict[str, Scale] = {
     ),
     "fisher_z": Scale(np.arctanh, lambda q: 1 / (1 - q**2), np.tanh),
 }
-# Columns of a summary that are fields of `rubin.Pooled`.
-VARIANCES = ("riv", "lambda", "fmi", "ubar", "b", "t")
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,7 @@ class PooledResults:
         Parameters
         ----------
         exponentiate : bool, default=False
-            Exponentiate estimates and interval limits, for odds ratios and hazard ratios.
-            ``std_error`` stays on the scale of pooling.
+            Exponentiate estimates and interval limits, but not ``std_error``.
         conf_level : float, default=0.95
             Level of the confidence intervals.
 
@@ -106,7 +103,12 @@ class PooledResults:
             "p_value": 2 * stats.t.sf(np.abs(statistic), p.df),
             "conf_low": low,
             "conf_high": high,
-            **{name: getattr(p, name.replace("lambda", "lambda_")) for name in VARIANCES},
+            "riv": p.riv,
+            "lambda": p.lambda_,
+            "fmi": p.fmi,
+            "ubar": p.ubar,
+            "b": p.b,
+            "t": p.t,
             "dfcom": np.full(k, self.dfcom),
         }
         plain = {name: np.asarray(v).tolist() for name, v in columns.items()}
@@ -126,8 +128,7 @@ class Analyses(Sequence[Any]):
     Examples
     --------
     >>> from psmvae.multiple import Analyses
-    >>> fits = Analyses([{"mean": (1.0, 0.5)}, {"mean": (2.0, 0.5)}, {"mean": (3.0, 0.5)}])
-    >>> fits.pool().pooled.estimate
+    >>> Analyses([{"mean": (1.0, 0.5)}, {"mean": (3.0, 0.5)}]).pool().pooled.estimate
     array([2.])
     """
 
@@ -140,9 +141,6 @@ class Analyses(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.results[index]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.results)
 
     def pool(
         self,
@@ -158,8 +156,7 @@ class Analyses(Sequence[Any]):
         df : {"barnard-rubin", "rubin"}, default="barnard-rubin"
             Degrees of freedom of Barnard and Rubin (1999), or the classical ones.
         dfcom : float, optional
-            Degrees of freedom of the analysis of complete data. By default those of the results,
-            or infinity where they have none.
+            Degrees of freedom of complete data. By default those of the results, or infinity.
         scale : {"identity", "log", "logit", "fisher_z"}, default="identity"
             Pool on a transformed scale, with variances by the delta method: "log" for ratios,
             "logit" for proportions, "fisher_z" for correlations.
@@ -192,8 +189,7 @@ class Analyses(Sequence[Any]):
         hypothesis : str
             Terms and their values under the null hypothesis, such as ``"age = 0, chl = 0"``.
         method : {"D1", "D2"}, default="D1"
-            D1 pools estimates and covariances, D2 the Wald statistics of the imputations (Li et
-            al. 1991). D1 has more power.
+            D1 pools estimates and covariances and has more power, D2 pools the Wald statistics.
         dfcom : float, optional
             Degrees of freedom of the analysis of complete data. By default those of the results.
 

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 from psmvae.kinds.base import Scale
 from psmvae.kinds.numeric import LOG_2PI
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Cells, Columns, Layout, joined
 from psmvae.nn.latent_classes import ClassPosterior
 from psmvae.nn.linear_gaussian import LinearPosterior, rows_times
 from psmvae.nn.network import MLP, select_sets
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network
 
 MAX_LOG_SCALE = 5.0
 # Up to so many vectors per row, an elementwise product is faster than a batched one.

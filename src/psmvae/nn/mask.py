@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Columns, Logistic
-from psmvae.nn.settings import Network
 
 __all__ = ["MaskModule", "MaskShape"]
 

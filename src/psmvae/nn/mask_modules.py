@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid, softplus
 
 from psmvae.kinds.base import Block
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Logistic
 from psmvae.nn.mask import MaskModule, MaskShape
 from psmvae.nn.network import MLP, Linear, select_sets
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network, SelfMask
 
 MIN_RATE = 1e-3
+
+
+if TYPE_CHECKING:
+    from psmvae.nn.settings import SelfMask
 
 
 class NoMaskModule(MaskModule):

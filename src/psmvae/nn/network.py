@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from psmvae.nn.architecture import Network
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network
 
 
 class Linear(nn.Module):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from psmvae.nn.architecture import Network
 from psmvae.nn.columns import Columns
 from psmvae.nn.factors import Sizes
 from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import Network
 
 # Number of intervals of a column: MAX_BINS, fewer if all columns together would have more than
 # MAX_FEATURES, and none if that leaves fewer than MIN_BINS.

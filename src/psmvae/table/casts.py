@@ -16,10 +16,7 @@ from psmvae.table.cells import Cells, is_integer
 
 
 class New(NamedTuple):
-    """Values for the missing cells of a column: float, int, bool, or object holding str.
-
-    With `widen`, a column of integers becomes one of floats, so that values keep their fractions.
-    """
+    """Values for the missing cells of a column; with `widen`, integers become floats."""
 
     cells: Cells
     values: NDArray[Any]
@@ -67,7 +64,6 @@ def as_objects(new: New) -> NDArray[Any]:
     if values.dtype != object and dtype.startswith("Decimal"):
         items = [Decimal(repr(value)) for value in values.astype(np.float64).tolist()]
     elif values.dtype != object and is_integer(dtype):
-        # Python's integers have no limits
         items = [round(value) for value in items]
     elif values.dtype != object and dtype == "Boolean":
         items = as_numpy(values, np.dtype(bool)).tolist()
@@ -78,9 +74,8 @@ def as_objects(new: New) -> NDArray[Any]:
 
 def as_decimals(values: NDArray[Any], precision: int, scale: int) -> list[Decimal]:
     """Return decimals with `scale` digits after the point and `precision` in all, clipped."""
-    most = 10**precision - 1
     # Python's default context would round at 28 digits
-    context = Context(prec=max(precision, 28))
+    most, context = 10**precision - 1, Context(prec=max(precision, 28))
     decimals = (Decimal(repr(value)) for value in values.astype(np.float64).tolist())
     units = (round(context.scaleb(decimal, scale)) for decimal in decimals)
     return [context.scaleb(Decimal(min(max(unit, -most), most)), -scale) for unit in units]

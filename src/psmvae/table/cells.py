@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 
 Family = Literal["number", "bool", "string", "nothing"]
 """What the observed cells of a column are; "nothing" where no cell is observed."""
-
 Storage = Literal["integer", "float", "boolean", "string", "decimal", "category", "object", "null"]
 """What a data type can hold, whatever library it is from."""
-
 MAX_WHOLE = 2.0**53
 """Above this float64 holds whole numbers only, and not all of them."""
 
@@ -81,17 +79,15 @@ class Cells:
 
     def values(self) -> NDArray[np.float64]:
         """Return numbers (or bools) as a read-only array of float64, NaN where missing."""
-        values = self.raw.astype(np.float64, copy=False)
+        values = self.raw.astype(np.float64, copy=False).view()
         if self.raw.dtype.kind != "f":
             values[self.missing_rows] = np.nan
-        values = values.view()
         values.flags.writeable = False
         return values
 
     def levels(self) -> tuple[Level, ...]:
         """Return the distinct observed values, in the data type's order or else sorted."""
         if self.family == "bool":
-            # both, also where only one was observed
             return (False, True)
         if self.raw.dtype == object:
             seen = set(self.counts or self.observed().tolist())
@@ -156,10 +152,7 @@ def number_cells(
     dtype: str | None = None,
     storage: Storage | None = None,
 ) -> Cells:
-    """Return the cells of a column of numbers or bools; NaN is missing.
-
-    By default the data type is that of the array.
-    """
+    """Return cells of numbers or bools; NaN is missing. By default, the array gives the type."""
     kind = raw.dtype.kind
     if kind == "f":
         missing = np.isnan(raw)
@@ -176,8 +169,7 @@ def number_cells(
 def series_cells(name: str, series: nw.Series[Any], storage: Storage, dtype: str) -> Cells:
     """Return the cells of a polars or Arrow column that is not categorical."""
     if storage == "null":
-        raw = np.full(len(series), np.nan)
-        return number_cells(name, raw, dtype=dtype, storage=storage)
+        return number_cells(name, np.full(len(series), np.nan), dtype=dtype, storage=storage)
     # integers of 128 bits have no NumPy type
     if storage == "string" or dtype.endswith("128"):
         return object_cells(name, series.to_list(), dtype=dtype, storage=storage)
@@ -202,9 +194,8 @@ def object_cells(
     """Return the cells of a column of Python objects, which must be of one family."""
     objects = list(items)
     types_with_missing = {kind for kind in set(map(type, objects)) if _may_be_missing(kind)}
-    missing = np.array(
-        [type(item) in types_with_missing and _is_missing(item) for item in objects], dtype=bool
-    )
+    is_missing = [type(item) in types_with_missing and _is_missing(item) for item in objects]
+    missing = np.array(is_missing, dtype=bool)
     observed = list(compress(objects, (~missing).tolist()))
     types = Counter(map(type, observed))
     content = _content(name, types)
@@ -246,11 +237,10 @@ def _content(name: str, types: Counter[type]) -> str:
             raise unsupported_dtype(name, kind.__name__, temporal=True)
         if content is None:
             # scikit-learn's checks look for "argument must be a string.* number"
-            problem = (
-                f"holds {kind.__name__} ({n_rows} rows): a cell given in a table argument must be "
-                "a string, a bool, a number or missing"
+            needed = (
+                "a cell given in a table argument must be a string, a bool, a number or missing"
             )
-            raise UnsupportedColumnError(name, problem)
+            raise UnsupportedColumnError(name, f"holds {kind.__name__} ({n_rows} rows): {needed}")
         contents.add(content)
     if len(contents) > 1 and contents & {"Boolean", "String"}:
         found = ", ".join(f"{kind.__name__} ({n} rows)" for kind, n in types.most_common())

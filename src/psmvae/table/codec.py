@@ -1,4 +1,7 @@
-"""Encode tables as model values, and fill model values into the missing cells of tables."""
+"""Encode tables as model values, and fill model values into the missing cells of tables.
+
+`psmvae.kinds` is imported inside functions because it loads PyTorch, which takes seconds.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.table.cells import Cells
+from psmvae.table.casts import New, as_numpy, holds
+from psmvae.table.cells import MAX_WHOLE, Cells, is_integer
 from psmvae.table.column_checks import stray_values, suspect_column
 from psmvae.table.errors import (
     ColumnMismatchError,
@@ -20,7 +24,6 @@ from psmvae.table.errors import (
     UnsupportedColumnError,
     UnsupportedColumnsError,
 )
-from psmvae.table.filler import Filler, Target
 from psmvae.table.frames import Frame, open_table
 from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
 from psmvae.table.wording import quoted
@@ -31,10 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Model values x of the modelled columns, 0 where missing, and the mask m, True where observed.
-
-    Both are ``(row, column)``. Model values are standardised numbers, counts or codes of levels.
-    """
+    """Model values x, 0 where missing, and mask m, True where observed; both ``(row, column)``."""
 
     x: NDArray[np.float64]
     m: NDArray[np.bool_]
@@ -42,11 +42,7 @@ class Encoded:
 
 @dataclass(frozen=True)
 class Codec:
-    """Encodes tables as model values, and fills model values into a table's missing cells.
-
-    Every method takes a table or a `Frame` of `open_table`. A frame reads each column once, so
-    open a table that is used several times.
-    """
+    """Encodes and fills tables, or a `Frame` of `open_table`, which reads each column only once."""
 
     schema: Schema
 
@@ -105,14 +101,16 @@ class Codec:
         return Encoded(x, m)
 
     def filler(self, table: Any, *, rows: NDArray[np.bool_] | None = None) -> Filler:
-        """Return a function that fills a table with model values, as often as it is called."""
+        """Return a function that fills a table with model values of all rows, or of `rows`."""
         frame, where = self._open(table)
-        targets = [
-            Target(where[column.name], j, column, _checked(frame.cells(where[column.name]), column))
-            for j, column in enumerate(self.schema.modelled)
-        ]
-        with_missing = [target for target in targets if target.cells.missing_rows.size]
-        return Filler(frame, with_missing, len(targets), rows)
+        columns = []
+        for j, column in enumerate(self.schema.modelled):
+            position = where[column.name]
+            cells = _checked(frame.cells(position), column)
+            if cells.missing_rows.size:
+                columns.append(_ColumnFiller(position, j, column, cells, rows))
+        n_rows = frame.n_rows if rows is None else int(np.count_nonzero(rows))
+        return Filler(frame, columns, (n_rows, len(self.schema.modelled)))
 
     def fill(self, table: Any, x: NDArray[Any]) -> Any:
         """Return the table with the values x ``(row, column)`` in its missing cells."""
@@ -124,11 +122,10 @@ class Codec:
         names = self.schema.names
         if not frame.has_names:
             if len(frame.names) != len(names):
+                found, fitted = len(frame.names), len(names)
                 # scikit-learn's wording
-                raise ValueError(
-                    f"X has {len(frame.names)} features, but imputer is expecting {len(names)} "
-                    "features as input"
-                )
+                message = f"X has {found} features, but imputer is expecting {fitted} features"
+                raise ValueError(f"{message} as input")
             return frame, {name: position for position, name in enumerate(names)}
         where, known = {name: position for position, name in enumerate(frame.names)}, set(names)
         unexpected = tuple(name for name in frame.names if name not in known)
@@ -143,12 +140,8 @@ def _checked(cells: Cells, column: Column) -> Cells:
     fitted_text = bool(column.levels) and isinstance(column.levels[0], str)
     if cells.family != "nothing" and fitted_text != (cells.family == "string"):
         fitted, found = ("strings", "numbers") if fitted_text else ("numbers", "strings")
-        raise ContentMismatchError(
-            column.name,
-            f"{fitted} ({column.dtype}, {column.kind})",
-            f"{found} ({cells.dtype})",
-            stray_values(cells),
-        )
+        held, holds_now = f"{fitted} ({column.dtype}, {column.kind})", f"{found} ({cells.dtype})"
+        raise ContentMismatchError(column.name, held, holds_now, stray_values(cells))
     return cells
 
 
@@ -161,3 +154,83 @@ def _codes(cells: Cells, column: Column, handle_unknown: str) -> NDArray[np.floa
         raise UnknownLevelsError(column.name, levels, n_cells, column.levels)
     codes[unknown] = np.nan
     return codes
+
+
+class Filler:
+    """Fills one table with model values; see `Codec.filler`."""
+
+    def __init__(self, frame: Frame, columns: list[_ColumnFiller], shape: tuple[int, int]) -> None:
+        self._frame, self._columns, self._shape = frame, columns, shape
+
+    def __call__(self, x: NDArray[Any]) -> Any:
+        """Return the table with the values x ``(row, column)`` in its missing cells."""
+        x, shape = np.asarray(x), self._shape
+        if x.shape != shape:
+            raise ValueError(f"x must be (row, column) = {shape} for this table, got {x.shape}")
+        return self._frame.replace({column.position: column.new(x) for column in self._columns})
+
+
+class _ColumnFiller:
+    """A column to fill: its positions in the table and among the modelled columns."""
+
+    def __init__(
+        self, position: int, j: int, column: Column, cells: Cells, rows: NDArray[np.bool_] | None
+    ) -> None:
+        self.position, self._j, self._column, self._cells = position, j, column, cells
+        self._rows = cells.missing_rows
+        if rows is not None:
+            if not rows[self._rows].all():
+                message = "rows must include every row with a missing cell, but not so in "
+                raise ValueError(f"{message}{cells.name!r}")
+            self._rows = (np.cumsum(rows) - 1)[self._rows]
+        self._widen = _needs_fractions(self._column, self._cells)
+        self._levels = _level_array(self._column) if self._column.levels else None
+
+    def new(self, x: NDArray[Any]) -> New:
+        """Return the values of the missing cells."""
+        picked = x[self._rows, self._j].astype(np.float64)
+        return New(self._cells, self._restored(picked), self._widen)
+
+    def _restored(self, x: NDArray[np.float64]) -> NDArray[Any]:
+        """Return table values of model values: float64, or the levels' own type."""
+        from psmvae.kinds import KINDS
+
+        column, cells = self._column, self._cells
+        if n_broken := x.size - int(np.count_nonzero(np.isfinite(x))):
+            raise ValueError(
+                f"x must be finite in missing cells, but {n_broken} of {x.size} values for column "
+                f"{column.name!r} are not"
+            )
+        with np.errstate(over="ignore"):
+            values: NDArray[Any] = KINDS[column.kind].restore(x, column)
+        values = as_numpy(values, np.dtype(np.float64))
+        if self._levels is not None:
+            values = self._levels[np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)]
+        untyped = cells.storage == "object" and cells.family == "nothing"
+        new_type = untyped or not holds(cells, values)
+        if new_type and is_integer(column.dtype) and column.kind != "real":
+            # this table does not show that the fitted column was of integers
+            values = as_numpy(values, np.dtype(np.int64))
+        return values
+
+
+def _needs_fractions(column: Column, cells: Cells) -> bool:
+    """Whether integers must become floats to hold the values of their column."""
+    # a positive column of integers stays so; a real one was declared, or had fractions at fit
+    not_whole = column.kind == "positive" and not is_integer(column.dtype)
+    fractions = column.kind == "real" or not_whole
+    integers = cells.storage in {"integer", "object"} and is_integer(cells.dtype)
+    if not fractions or not integers:
+        return False
+    # an observed cell that no float can hold keeps its value, and its column its type
+    return bool(np.all(np.abs(cells.observed().astype(np.float64)) <= MAX_WHOLE))
+
+
+def _level_array(column: Column) -> NDArray[Any]:
+    levels = column.levels
+    if isinstance(levels[0], str):
+        return np.array(levels, dtype=object)
+    if any(isinstance(level, int) and level > np.iinfo(np.int64).max for level in levels):
+        # by default NumPy makes floats of int64 and uint64 together
+        return np.array(levels, dtype=np.uint64)
+    return np.array(levels)

@@ -7,8 +7,7 @@ import re
 from psmvae.table.cells import Cells
 from psmvae.table.errors import IdentifierWarning, StrayTextWarning, StrayValues
 
-# These mark a missing cell in some files and are levels in others, so they are not read as missing
-# unless the user asks for it.
+# These are missing cells in some files and levels in others: read as missing only if the user asks.
 _CODES = frozenset({".", "..", "?", "-", "--", "missing", "unknown", "none", "not available"})
 _CODES |= {"na", "n.a.", "n/a", "#n/a", "nan", "null"}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -40,9 +39,8 @@ def stray_values(cells: Cells) -> StrayValues | None:
 def accidental_text(cells: Cells) -> StrayValues | None:
     """Return the cells that keep a column from being numeric, if that seems to be an accident.
 
-    It does if at least 90 % of the cells are numbers, not counting codes for missing values. It
-    does not if the numbers are labels: with leading zeros, few distinct ones, or whole numbers
-    beside texts such as 12a.
+    It does if 90 % of the cells are numbers, not counting codes for missing values, unless these
+    are labels: with leading zeros, few distinct ones, or whole numbers beside texts such as 12a.
     """
     found = None if cells.storage == "category" else stray_values(cells)
     if found is None:

@@ -1,8 +1,7 @@
 """Errors and warnings about tables. The facts they report are attributes.
 
-Each structured class has a `problem` (what is wrong), a `remedy` (what a Python user can do) and
-`message(remedy)`, which joins the two. A caller with another interface, such as the command line,
-passes its own remedy to `message` and builds it from the attributes.
+Each structured class has a `problem`, a `remedy` for Python users, and `message(remedy)`, which
+joins the two. The command line passes its own remedy, built from the attributes.
 """
 
 from __future__ import annotations
@@ -247,9 +246,8 @@ class UnknownLevelsError(Reported, ValueError):
     _remedy = "handle_unknown='missing' treats these cells as missing"
 
     def _texts(self) -> dict[str, str]:
-        known = self.known_levels
-        texts = {"unknown": quoted(self.levels, 5), "known": quoted(known, 5)}
-        return texts | {"n_known": str(len(known))}
+        texts = {"unknown": quoted(self.levels, 5), "known": quoted(self.known_levels, 5)}
+        return texts | {"n_known": str(len(self.known_levels))}
 
 
 @dataclass(eq=False, repr=False)

@@ -34,8 +34,7 @@ class ArrowSource:
         for position, change in new.items():
             columns[position] = arrow_fill(columns[position], change)
             fields[position] = fields[position].with_type(columns[position].type)
-        schema = pa.schema(fields, metadata=self.table.schema.metadata)
-        return pa.table(columns, schema=schema)
+        return pa.table(columns, pa.schema(fields, metadata=self.table.schema.metadata))
 
 
 def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
@@ -91,6 +90,5 @@ def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
     codes = codes.astype(index.to_pandas_dtype())
     codes[new.cells.missing_rows] = [code[value] for value in values]
     dictionary = pa.array(levels, type=kind.value_type)
-    return pa.DictionaryArray.from_arrays(
-        pa.array(codes, type=index), dictionary, ordered=kind.ordered
-    )
+    indices = pa.array(codes, type=index)
+    return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=kind.ordered)

@@ -88,8 +88,7 @@ def _as_floats(array: NDArray[Any]) -> NDArray[Any]:
     """Return objects as floats if all are numbers or None and float64 holds them exactly."""
     cells = array.ravel().tolist()
     # by type, since a bool is an int too
-    plain = {int, float, NoneType, np.float64, np.int64}
-    if not set(map(type, cells)) <= plain:
+    if not set(map(type, cells)) <= {int, float, NoneType, np.float64, np.int64}:
         return array
     large = any(isinstance(cell, int | np.int64) and abs(int(cell)) > MAX_WHOLE for cell in cells)
     return array if large else array.astype(np.float64)

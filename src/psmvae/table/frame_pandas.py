@@ -69,8 +69,7 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
         categories = dtype.categories.to_numpy(dtype=object).tolist()
         order = tuple(object_cells(name, categories).raw.tolist())
         # the code of a missing cell is -1: the None at the end
-        lookup = np.array([*categories, None], dtype=object)
-        items = lookup[series.cat.codes.to_numpy()]
+        items = np.array([*categories, None], dtype=object)[series.cat.codes.to_numpy()]
         cells = object_cells(name, items, dtype=str(wrapped), storage=storage, order=order)
         return replace(cells, ordered=bool(dtype.ordered))
     if storage == "string":

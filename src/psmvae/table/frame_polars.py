@@ -32,9 +32,8 @@ class PolarsSource:
         if storage != "category":
             dtype = "Null" if storage == "null" else str(wrapped.dtype)
             return series_cells(name, wrapped, storage, dtype)
-        cells = object_cells(
-            name, series.cast(pl.String).to_list(), dtype=str(wrapped.dtype), storage=storage
-        )
+        items = series.cast(pl.String).to_list()
+        cells = object_cells(name, items, dtype=str(wrapped.dtype), storage=storage)
         if isinstance(series.dtype, pl.Enum):
             # a Categorical has no order: its codes depend on other frames
             cells = replace(cells, order=tuple(series.dtype.categories.to_list()))
@@ -42,9 +41,8 @@ class PolarsSource:
 
     def replace(self, new: Mapping[int, New]) -> pl.DataFrame:
         """Return the frame with the missing cells of some columns replaced."""
-        return self.frame.with_columns(
-            [_fill(self.frame.to_series(position), change) for position, change in new.items()]
-        )
+        frame = self.frame
+        return frame.with_columns([_fill(frame.to_series(j), change) for j, change in new.items()])
 
 
 def _fill(series: pl.Series, new: New) -> pl.Series:

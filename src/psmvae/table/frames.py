@@ -1,8 +1,4 @@
-"""Tables of any library as a `Frame`: columns are read once, missing cells are replaced.
-
-pandas, polars and pyarrow are optional, so the module for each is imported only when a table of
-that library is opened.
-"""
+"""Tables of any library as a `Frame`; optional libraries are imported when one is opened."""
 
 from __future__ import annotations
 
@@ -33,10 +29,9 @@ class _Source(Protocol):
 
 
 class Frame:
-    """An opened table. Each column is read at most once; see `open_table`.
+    """An opened table, which must not be changed; each column is read at most once.
 
-    The table must not be changed while its frame is in use. An array has no names of its own:
-    `has_names` is False, and its columns are x0, x1, ...
+    An array has no names of its own: `has_names` is False, and its columns are x0, x1, ...
     """
 
     def __init__(self, source: _Source) -> None:
@@ -71,11 +66,9 @@ def open_table(table: Any) -> Frame:
     shape = (source.n_rows, len(source.names))
     for what, size in (("feature", shape[1]), ("sample", shape[0])):
         if size == 0:
-            raise ValueError(
-                f"Found table with 0 {what}(s) (shape={shape}) while a minimum of 1 is required."
-            )
-    twice = repeated(source.names)
-    if twice:
+            message = f"Found table with 0 {what}(s) (shape={shape}) while a minimum of 1"
+            raise ValueError(f"{message} is required.")
+    if twice := repeated(source.names):
         message = f"column names must be unique, but these occur more than once: {quoted(twice)}"
         raise ValueError(message)
     return _NarwhalsFrame(source) if wrapped else Frame(source)
@@ -99,8 +92,8 @@ def _source_of(table: Any) -> _Source:
     name = f"{type(table).__module__.partition('.')[0]}.{type(table).__name__}"
     _check_not_lazy_or_sparse(table, name)
     another = isinstance(table, np.generic) or hasattr(table, "columns")
+    # what converts to an array, and is neither a scalar nor a frame of another library
     if hasattr(table, "__array__") and not another:
-        # what converts to an array, and is neither a scalar nor a frame of another library
         return ArraySource(as_array(np.asarray(table)))
     raise TypeError(
         "expected a pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of "

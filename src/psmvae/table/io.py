@@ -110,8 +110,7 @@ def write_table(
     try:
         with atomic_path(path) as temporary:
             if ending in SEPARATORS:
-                compress = ending.endswith(".gz")
-                write_text(content, temporary, SEPARATORS[ending], compress=compress)
+                write_text(content, temporary, SEPARATORS[ending], compress=ending.endswith(".gz"))
             elif ending == ".parquet":
                 import pyarrow.parquet as pq
 
@@ -149,8 +148,7 @@ def _read_binary(path: Path, ending: str) -> Any:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise TableError(f"{path}: not a readable {ending} file: {reason}") from error
-    twice = ", ".join(repeated(table.column_names))
-    if twice:
+    if twice := ", ".join(repeated(table.column_names)):
         raise TableError(f"{path}: column names must be unique, these occur twice: {twice}")
     return table
 

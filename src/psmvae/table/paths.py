@@ -1,8 +1,4 @@
-"""Paths of tables: formats, checks of an output path, and atomic writing.
-
-`atomic_path` exists because `tempfile` creates files that only their owner can read, and no
-dependency of this package writes atomically. It keeps links and permissions.
-"""
+"""Paths of tables: formats, checks of an output path, and atomic writing."""
 
 from __future__ import annotations
 
@@ -61,9 +57,8 @@ def check_place(path: AnyPath, *, force: bool = False, inputs: Sequence[AnyPath]
 def atomic_path(path: AnyPath) -> Iterator[Path]:
     """Yield a temporary file that replaces `path` when the block ends without an error.
 
-    If the block raises, also by an interrupt, the temporary file is removed and `path` is left as
-    it was. A link at `path` stays a link. An existing file keeps its permissions; a new one has
-    those of the umask. Errors name `path` and not the temporary file.
+    If the block raises, the temporary file is removed and `path` is left as it was. A link stays a
+    link, an existing file keeps its permissions, and errors name `path`.
     """
     target = Path(path).resolve()
     # shortened, because file systems limit the length of names

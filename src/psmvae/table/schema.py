@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_LEVELS = 1000
 """Largest number of levels that is modelled."""
-
 # fields of a column that JSON holds as lists
 _TUPLES = ("levels", "shares")
 
@@ -84,12 +83,11 @@ class Schema:
         dict
             Levels keep their types.
         """
-        return {
-            "columns": [
-                asdict(column) | {name: list(getattr(column, name)) for name in _TUPLES}
-                for column in self.columns
-            ]
-        }
+        columns = [
+            asdict(column) | {name: list(getattr(column, name)) for name in _TUPLES}
+            for column in self.columns
+        ]
+        return {"columns": columns}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Schema:
@@ -119,8 +117,7 @@ class Schema:
         except (KeyError, TypeError, AttributeError) as error:
             message = f"this is not the JSON of a schema ({type(error).__name__}: {error})"
             raise ValueError(message) from error
-        unknown = sorted({column.kind for column in columns} - set(KINDS))
-        if unknown:
+        if unknown := sorted({column.kind for column in columns} - set(KINDS)):
             message = f"the schema has unknown kinds {quoted(unknown)}; known are {quoted(KINDS)}"
             raise ValueError(message)
         return cls(columns)
@@ -187,10 +184,9 @@ def check_finite(cells: Cells) -> None:
     """Raise if a column holds infinity."""
     n_rows = int(np.count_nonzero(np.isinf(cells.raw))) if cells.raw.dtype.kind == "f" else 0
     if n_rows:
-        raise ValueError(
-            f"column {cells.name!r} contains infinity (inf) in {n_rows} of {cells.raw.size} rows; "
-            "expected finite numbers, or NaN where a value is missing"
-        )
+        found = f"contains infinity (inf) in {n_rows} of {cells.raw.size} rows"
+        expected = "expected finite numbers, or NaN where a value is missing"
+        raise ValueError(f"column {cells.name!r} {found}; {expected}")
 
 
 def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
@@ -198,14 +194,10 @@ def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
     from psmvae.kinds import KINDS
 
     outside = KINDS[kind].outside(values)
-    n_rows = int(np.count_nonzero(outside))
-    if n_rows:
-        reason = (
-            f"{n_rows} of {cells.n_observed} observed values (such as {values[outside][0]:g}) are "
-            f"not {KINDS[kind].domain}"
-        )
-        remedies = (("real", "integer"), "correct these values")
-        raise KindMismatchError(cells.name, kind, reason, *remedies)
+    if n_rows := int(np.count_nonzero(outside)):
+        found = f"{n_rows} of {cells.n_observed} observed values (such as {values[outside][0]:g})"
+        reason, others = f"{found} are not {KINDS[kind].domain}", ("real", "integer")
+        raise KindMismatchError(cells.name, kind, reason, others, "correct these values")
 
 
 def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str]:
@@ -214,8 +206,7 @@ def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str
 
     declared = {str(name): kind for name, kind in kinds.items()}
     known = dict.fromkeys(names)
-    unknown = [name for name in declared if name not in known]
-    if unknown:
+    if unknown := [name for name in declared if name not in known]:
         message = f"kinds names unknown columns {quoted(unknown)}; the table has {quoted(known)}"
         raise ValueError(message)
     for name, kind in declared.items():
@@ -238,8 +229,7 @@ def _check_numbers(cells: Cells, kind: str) -> None:
     if cells.family == "string":
         raise StrayTextError(cells.name, kind, cells.dtype, stray_values(cells))
     values = cells.observed()
-    if kind == "integer" and values.dtype.kind == "f":
-        broken = int(np.count_nonzero(values != np.rint(values)))
-        if broken:
-            reason = f"{broken} of {values.size} observed values are not whole numbers"
-            raise KindMismatchError(cells.name, kind, reason, ("real",), "round it")
+    broken = int(np.count_nonzero(values != np.rint(values))) if values.dtype.kind == "f" else 0
+    if kind == "integer" and broken:
+        reason = f"{broken} of {values.size} observed values are not whole numbers"
+        raise KindMismatchError(cells.name, kind, reason, ("real",), "round it")

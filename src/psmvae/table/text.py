@@ -1,8 +1,7 @@
 """CSV and TSV files as the text of each cell.
 
-pyarrow parses the files. They are written by Python's `csv`, because `pyarrow.csv.write_csv` puts
-every string in quotes, also column names, and writes the float 1.0 as 1, so that a column of whole
-floats comes back as one of integers.
+pyarrow parses the files. Python's `csv` writes them, because `pyarrow.csv.write_csv` puts every
+string in quotes and writes the float 1.0 as 1, which is read back as an integer.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ _REMEDY = {
 def parse_text(path: Path, separator: str) -> Any:
     """Return the text of each cell of a file, a table of strings without nulls."""
     names = _header(path, separator)
-    convert = pa_csv.ConvertOptions(
-        strings_can_be_null=False, column_types=dict.fromkeys(names, pa.string())
-    )
+    types = dict.fromkeys(names, pa.string())
+    convert = pa_csv.ConvertOptions(strings_can_be_null=False, column_types=types)
     # in a file with one column an empty line is a missing cell
     parse = pa_csv.ParseOptions(
         delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
@@ -116,10 +114,7 @@ def as_arrow(table: Any) -> Any:
 
 
 def _format_cells(column: Any, digits: int | None = None) -> list[str | None]:
-    """Return the cells of an Arrow array as text, None where missing.
-
-    Numbers have the fewest digits that identify them, or `digits` significant ones.
-    """
+    """Return cells as text, None where missing; `digits` of numbers, by default all that matter."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
@@ -159,8 +154,7 @@ def _header(path: Path, separator: str) -> list[str]:
             raise TableError(f"{path}: the file is empty; expected a line of column names")
         if b"\0" in head:
             raise TableError(f"{path}: not a text file (it has zero bytes); expected UTF-8 text")
-        wrong = _broken_quote(path, separator)
-        if wrong is not None:
+        if wrong := _broken_quote(path, separator):
             raise TableError(f"{path}: {wrong}; close the quote or remove it")
         with _lines(path) as lines:
             names = next(row for row in csv.reader(lines, delimiter=separator) if row)
@@ -168,8 +162,7 @@ def _header(path: Path, separator: str) -> list[str]:
         raise _problem(path, separator, 0, error) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise TableError(f"{path}: {error}") from error
-    twice = repeated(names)
-    if twice:
+    if twice := repeated(names):
         raise TableError(f"{path}: column names must be unique, these occur twice: {quoted(twice)}")
     for other, remedy in _REMEDY.items():
         if len(names) == 1 and other != separator and other in names[0]:
@@ -183,9 +176,8 @@ def _header(path: Path, separator: str) -> list[str]:
 def _broken_quote(path: Path, separator: str) -> str | None:
     """Return the line whose quote is never closed, or closed in the middle of a cell, if any.
 
-    pyarrow accepts such a file: the rows after the quote become part of one long cell and are lost.
-    Python's `csv` reports it in its strict mode only, which also rejects files that pyarrow reads
-    as they are meant: within a cell, as in ``5"``, a quote is text.
+    pyarrow reads the rows after the quote as one long cell. The strict mode of Python's `csv`
+    reports it, but also rejects files that are read as meant: a quote within a cell is text.
     """
     with _open(path) as file:
         # parsing all cells is slow, and most files have no line with an odd number of quotes

@@ -1,7 +1,6 @@
 """Types of a table of text cells, inferred as pyarrow infers those of a CSV file.
 
-A file is parsed once, to text. pyarrow can infer types only while it parses, and `keep_text` needs
-the text of the cells too, so that inference by pyarrow would parse a file twice.
+pyarrow infers types only while it parses. As `keep_text` needs the text, it would parse twice.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) 
 def infer_types(text: Any) -> Any:
     """Return a table of strings with each column in the type that holds all its cells.
 
-    The types are those that pyarrow infers when it reads a CSV file: the first of null, int64,
-    bool, date32, time32, timestamp and float64 that holds every cell, and string otherwise. As an
-    exception, integers with leading zeros stay strings.
+    As in pyarrow, the first of null, int64, bool, date32, time32, timestamp and float64 that holds
+    every cell, and string otherwise; but integers with leading zeros stay strings.
     """
     columns = [_typed(column) for column in text.columns]
     return pa.table(dict(zip(text.column_names, columns, strict=True)))
