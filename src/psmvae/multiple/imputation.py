@@ -103,7 +103,7 @@ class MultipleImputation(Sequence[Any]):
         Returns
         -------
         DataFrame
-            With columns ``.imp`` (0 for the incomplete table) and ``.id``, as R's ``as.mids`` reads.
+            With columns ``.imp`` (0: incomplete table) and ``.id``, readable by R's ``as.mids``.
         """
         frames = [_long(part, k) for k, part in enumerate([self.original, *self.tables])]
         # an incomplete integer column may be of floats, a completed one of integers
