@@ -25,7 +25,7 @@ BAD = {
     "bootstrap": YES_OR_NO,
     "n_draws": WHOLE,
     "n_train_draws": [*WHOLE, "auto"],
-    "advanced": ["all", None, 10, Advanced, {"target_ess": 5}],
+    "advanced": ["all", 10, Advanced, {"target_ess": 5}],
     "kinds": ["real", ["real"], 3, {"x0": "colour"}, {"x9": "real"}, {"x0": 3}, {"x0": None}],
     "handle_unknown": ["ignore", None, 3, True],
     "network": ["big", None, 64, Network],
