@@ -1,6 +1,5 @@
 """Running: what is skipped, what is shared, what fails, and what a kill leaves."""
 
-import itertools
 import json
 import os
 import signal
@@ -323,12 +322,16 @@ def test_stacked_gpu_fits_are_close_to_single_fits(tmp_path):
     together = run(experiment, tmp_path / "gpu", device="cuda", workers=2, processes=2)
     assert {record["error"] for record in together} == {None}
     single = run(experiment, tmp_path / "cpu", device="cpu", workers=2)
-    for ours, theirs in itertools.zip_longest(together, single):
+    for ours in together:
         deep = METHODS[ours["cell"]["method"]].deep
         assert ours["stacked"] == (4 if deep else 1)
-        assert ours["metrics"]["rmse"] == pytest.approx(
-            theirs["metrics"]["rmse"], rel=0.5 if deep else 1e-9
+    # random numbers differ between devices, and one cell of so small a table varies by half
+    for method in experiment.methods:
+        found, expected = (
+            np.mean([one["metrics"]["rmse"] for one in some if one["cell"]["method"] == method])
+            for some in (together, single)
         )
+        assert found == pytest.approx(expected, rel=0.4 if METHODS[method].deep else 1e-9)
     path = tmp_path / "gpu" / FILE
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[::2]))
