@@ -265,7 +265,7 @@ def _record(
 
 
 def _training(cell: Cell) -> Cell:
-    """A cell that stands for the training: equal for all cells that share it."""
+    """The cell with only the settings that affect training; equal for cells that share one."""
     settings = tuple((name, value) for name, value in cell.settings if name != "n_draws")
     return dataclasses.replace(cell, method=find_method(cell.method).fit, settings=settings)
 

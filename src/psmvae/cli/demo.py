@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _PATIENTS = 800
 # With --quick: every step runs, but the model is not trained to convergence.
 _QUICK_PATIENTS, _QUICK_EPOCHS = 200, 4
-# Below this share of matching patients, the summary explains why sets can be shared.
+# Below this share of matching patients, the summary adds _ABOUT_SHARED_SETS.
 _WELL_MATCHED = 0.95
 
 _ABOUT_MASK_MODEL = (

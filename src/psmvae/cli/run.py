@@ -41,7 +41,7 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
         terminal.line(f"error: {error}")
         return 2
     except _PARSER_ERROR as error:
-        # typer lists the choices of an option on several lines
+        # typer lists the choices of an option on several lines: join them into one
         text: str = getattr(error, "format_message", error.__str__)()
         terminal.line(f"error: {' '.join(text.split())}")
         return 2

@@ -35,7 +35,7 @@ _WITHOUT_ORDER = (
 
 
 def simulate(files: Files, options: SimulateOptions, terminal: Terminal) -> None:
-    """Write a table with simulated missing cells and, if asked for, the mask."""
+    """Write a table with simulated missing cells and, if requested, the mask."""
     _check_paths(files, options.mask)
     source = read_input(files)
     table = source.table

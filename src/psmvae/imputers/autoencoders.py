@@ -33,8 +33,8 @@ class VAEImputer(ELBOImputer):
     """Impute missing values with a variational autoencoder of the observed cells.
 
     One Gaussian latent z ~ N(0, I), a decoder p(x|z) and no mask model: missingness is assumed to
-    be ignorable. The default differs from the paper's VAE in β = 0.5, a learned scale and the
-    factor analysis that the networks start from; `VAEImputer.paper` has the paper's settings.
+    be ignorable. Unlike the paper, the default has β = 0.5, a learned scale and initial weights from
+    a factor analysis. `VAEImputer.paper` has the paper's settings.
 
     Examples
     --------
@@ -58,9 +58,9 @@ class GMVAEImputer(SetsMixin, ELBOImputer):
     """Impute missing values with a VAE whose prior is a mixture of Gaussians.
 
     p(r) p(z|r) p(x|z,r), with r summed out. With the likelihoods of the columns' kinds this is a
-    HI-VAE without Gumbel-softmax samples of r; on numeric tables it is the paper's "HIVAE". The
-    default differs from the paper's in β = 0.5, a learned scale, four components instead of ten and
-    the factor analysis that the networks start from; `GMVAEImputer.paper` has the paper's settings.
+    HI-VAE without Gumbel-softmax samples of r; on numeric tables it is the paper's "HIVAE". Unlike
+    the paper, the default has β = 0.5, a learned scale, four components instead of ten and initial
+    weights from a factor analysis. `GMVAEImputer.paper` has the paper's settings.
 
     Parameters
     ----------

@@ -49,11 +49,11 @@ class Chain:
 
     A missing cell starts at its column's mean. Every step then predicts the missing cells of one
     column from the current values of the other columns, in the order of the fit. So a row of the
-    training table gets the values of the fit, and a new row is treated alike.
+    training table gets the values of the fit, and a new row is treated the same.
 
     ``fill`` is the mean of each column; NaN marks a column without observed cells, which is not
     used. ``column`` is the target of each step, counted among the used columns, and ``steps`` are
-    regressions on all other used columns. ``converged`` says whether the fit stopped by its
+    regressions on all other used columns. ``converged`` is whether the fit stopped by its
     tolerance; None if it sampled, since draws do not converge.
     """
 

@@ -45,9 +45,9 @@ class MIWAEImputer(ImportanceWeightedImputer):
     """Impute missing values with MIWAE, an importance-weighted autoencoder.
 
     One Gaussian latent and a decoder p(x|z), trained on the bound with K = `n_train_draws`
-    importance draws (Mattei and Frellsen 2019). Missingness is assumed to be ignorable. The default
-    differs from the paper's in Normal likelihoods, K and the factor analysis that the networks
-    start from; `MIWAEImputer.paper` has the paper's settings.
+    importance draws (Mattei and Frellsen 2019). Missingness is assumed to be ignorable. Defaults
+    that differ from the paper: Normal instead of Student-t likelihoods, K, and initial weights
+    from a factor analysis. `MIWAEImputer.paper` has the paper's settings.
 
     Examples
     --------
@@ -71,8 +71,8 @@ class NotMIWAEImputer(ImportanceWeightedImputer):
     """Impute missing values with not-MIWAE: MIWAE with a model of the mask, p(m|x).
 
     A selection model (Ipsen, Mattei and Frellsen 2021): missing values are drawn in training, so
-    that the mask model is evaluated at them. The default differs from the paper's in K and the
-    factor analysis that the networks start from; `NotMIWAEImputer.paper` has the paper's settings.
+    that the mask model is evaluated at them. Defaults that differ from the paper: K, and initial
+    weights from a factor analysis. `NotMIWAEImputer.paper` has the paper's settings.
 
     Parameters
     ----------

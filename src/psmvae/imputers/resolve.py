@@ -168,7 +168,7 @@ def latent_config(
 
 
 def resolve_mask_model(setting: Any) -> MaskModel:
-    """Return the mask model that a user's setting stands for."""
+    """Return the mask model given by the parameter `mask_model`."""
     if isinstance(setting, type):
         raise TypeError(f"mask_model must be an object and not a class: {setting.__name__}(...).")
     return mask_model(setting)

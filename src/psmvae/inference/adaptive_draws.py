@@ -64,6 +64,6 @@ def required_ess(probability: Tensor, target_ess: float) -> Tensor:
     r"""Effective sample size that a set needs for the row to reach its target.
 
     That of the row is :math:`1 / \sum_r (p_r^2 / ess_r)`, so :math:`ess_r \ge target \cdot p_r`
-    suffices. The square root of p_r, itself an estimate, asks for more draws of improbable sets.
+    suffices. Since p_r is an estimate, its square root is used: more draws of improbable sets.
     """
     return target_ess * probability.sqrt()

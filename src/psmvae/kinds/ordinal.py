@@ -19,7 +19,7 @@ from psmvae.kinds.numeric import Real
 
 # Smallest distance of thresholds, so that the level between them has a positive probability.
 MIN_GAP = 1e-4
-# Smallest initial share of a level (of a bool, one level may be unobserved).
+# Smallest initial share of a level. A bool column has both levels even if only one is observed.
 MIN_SHARE = 1e-6
 LOGISTIC_DEVIATION = math.pi / math.sqrt(3)
 # Smallest noise variance of a feature in `linear_start`, as in the factor analysis.

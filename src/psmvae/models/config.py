@@ -66,7 +66,7 @@ class LatentConfig(Config):
     n_sets: int = 1
     # dimension of z
     n_latent: int
-    # p(m | ·), and whether the encoders see the mask (None leaves this to the mask model)
+    # p(m | ·), and whether the mask is an input of the encoders (None: the mask model decides)
     mask_model: MaskModel = field(default_factory=NoMask)
     mask_input: bool | None = None
     # likelihood of numeric columns: a Normal with this standard deviation on standardised data, one

@@ -22,7 +22,7 @@ MIN_RATE = 1e-4
 N_STARTS = 8
 MAX_ITER = 200
 MAX_ROWS = 5000
-# Tolerance of EM in `count_classes`, far below the gain in log-likelihood that BIC asks for.
+# Tolerance of EM in `count_classes`, far below the gain in log-likelihood that BIC requires.
 COUNT_TOL = 1e-4
 
 

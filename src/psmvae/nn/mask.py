@@ -19,7 +19,7 @@ __all__ = ["MaskModule", "MaskShape"]
 
 @dataclass(frozen=True)
 class MaskShape:
-    """What a mask model knows about the table and the model it belongs to.
+    """Properties of the table and of the full model from which a mask model is built.
 
     Parameters
     ----------

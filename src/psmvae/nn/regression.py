@@ -11,10 +11,10 @@ from psmvae.nn.factors import Sizes
 from psmvae.nn.network import MLP
 from psmvae.nn.noise import Noise
 
-# Number of intervals of a column: MAX_BINS, fewer if all columns together would have more than
-# MAX_FEATURES, and none if that leaves fewer than MIN_BINS.
+# Quantile intervals per numeric column: at most MAX_BINS, and at most MAX_FEATURES over all
+# columns. If fewer than MIN_BINS per column remain, the encoding is not used.
 MAX_BINS, MIN_BINS, MAX_FEATURES = 16, 4, 1024
-# Quantiles are computed from so many rows, which determines them to two digits.
+# Maximum number of rows for computing quantiles, enough for two digits.
 MAX_ROWS = 10_000
 
 

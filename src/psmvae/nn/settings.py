@@ -237,7 +237,7 @@ MASK_MODELS: dict[str, MaskModel] = {
 
 
 def mask_model(setting: object) -> MaskModel:
-    """Return the mask model that a parameter stands for: a name in `MASK_MODELS`, or itself."""
+    """Return the mask model given by a parameter: a name in `MASK_MODELS` or a mask model."""
     found = MASK_MODELS.get(setting) if isinstance(setting, str) else setting
     if isinstance(found, MaskModel):
         return found

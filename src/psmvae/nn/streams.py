@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def fork(run: Callable[[], Tensor], *inputs: Tensor) -> Callable[[], Tensor]:
-    """Run a function in a branch of its own while a CUDA graph is captured, otherwise at once.
+    """Run a function, on a separate stream while a CUDA graph is captured.
 
     The small kernels of a training step leave most of a GPU idle, so independent factors overlap.
     """

@@ -155,7 +155,7 @@ def remove_cells(
 
 
 def numbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number the distinct rows of codes (row, column) in sorted order; one column is kept."""
+    """Number distinct rows of codes (row, column) in sorted order; a single column is unchanged."""
     if codes.shape[1] == 1:
         return codes[:, 0]
     _, sets = np.unique(codes, axis=0, return_inverse=True)

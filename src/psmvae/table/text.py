@@ -25,7 +25,7 @@ from psmvae.table.wording import quoted, repeated
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = _BATCH = 1 << 16
-# What to do about a file with another separator than its extension stands for.
+# Advice in the error for a file whose separator does not match its extension, by separator.
 _REMEDY = {
     ";": "write it with ',' between cells and '.' in numbers: in Python, "
     "pandas.read_csv(path, sep=';', decimal=',').to_csv(new_path, index=False)",

@@ -109,7 +109,7 @@ class TrainingData:
     def _resample(self, noise: Noise) -> None:
         """Replace the rows of each member by rows drawn with replacement."""
         drawn = noise.picks(self.n_members, self.n_rows)
-        # a member whose draw leaves a column without a value keeps the table itself
+        # if a column has no observed cell in the drawn rows, the member uses the original rows
         lost = (_take_rows(self.m, drawn).sum(1) == 0).any(1, keepdim=True)
         rows = drawn.where(~lost, torch.arange(self.n_rows, device=drawn.device))
         self.x, self.m = _take_rows(self.x, rows), _take_rows(self.m, rows)

@@ -60,7 +60,7 @@ class LatentRecipe:
     def warm_up_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of a mask model that depends on x.
 
-        The error of validation cells, all observed, says nothing about p(m | x), so early stopping
+        The error of validation cells, all observed, does not measure p(m | x), so early stopping
         could end training before the mask model has converged. With ``train_jointly``, everything
         linear in x is trained with it.
         """

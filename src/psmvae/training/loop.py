@@ -153,7 +153,7 @@ class Trainer:
             self.result.best = self.stopping.best_error.tolist()
 
     def _pretrain(self) -> None:
-        """Pre-train what the recipe asks for, until its steps or its share of the time are used."""
+        """Run the recipe's pre-training, until its steps or its share of the time are used."""
         config, data = self.config, self.data
         phase = self.recipe.pretraining() if config.pretrain_steps > 0 else None
         if phase is None:
@@ -180,7 +180,7 @@ class Trainer:
         )
 
     def _warm_up(self, weights: Weights) -> None:
-        """Train the warm-up parameters alone."""
+        """Train only the warm-up parameters."""
         parameters = self.recipe.warm_up_parameters()
         if not parameters:
             return

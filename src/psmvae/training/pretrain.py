@@ -1,4 +1,4 @@
-"""The pre-training phase: some parameters alone, on a loss of their own."""
+"""The pre-training phase: only some parameters are trained, on a separate loss."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ N_REPORTS = 10
 
 
 def learning_rate_at(fraction: float) -> float:
-    """Return the learning rate when a fraction of pre-training is done."""
+    """Return the learning rate after a given fraction of pre-training."""
     decayed = min(1.0, max(0.0, (fraction - DECAY_START) / (1 - DECAY_START)))
     warm_up = min(1.0, fraction / WARM_UP_END)
     return LEARNING_RATE * warm_up * 0.5 * (1 + math.cos(math.pi * decayed))
@@ -46,7 +46,7 @@ def pretrain(
     stream: torch.cuda.Stream | None = None,
     report: Callable[[Tensor], None] | None = None,
 ) -> Tensor:
-    """Train some parameters alone, then freeze them.
+    """Train only the parameters of the pre-training phase, then freeze them.
 
     The last weights are kept, not those with the lowest validation error: while the learning rate
     is high, differences between the errors of a thousand rows are mostly noise.

@@ -28,7 +28,7 @@ class Trainable(Protocol):
 
 @dataclass(frozen=True)
 class Pretraining:
-    """A first phase of training: some parameters, frozen afterwards, on a loss of their own.
+    """A first phase that trains some parameters on a separate loss and then freezes them.
 
     ``loss`` returns ``(member, row)``. ``accept`` is called once at the end of the phase and
     returns, ``(member,)``, whether a member uses the pre-trained parameters. They then determine
@@ -58,13 +58,13 @@ class Recipe(Protocol):
         """Return the pre-training phase, or None if the model has none."""
 
     def warm_up_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters that are trained alone before the epochs; none in most models."""
+        """Return the parameters trained in a warm-up before the epochs; none in most models."""
 
     def loss(self, batch: Batch, noise: Noise) -> Tensor:
         """Return the loss of each row, ``(member, row)``."""
 
     def calibration_sample(self, data: TrainingData) -> float:
-        """Run a small part of the work of `calibrate`, to be timed, without changing the model."""
+        """Run a small part of `calibrate` to measure its time, without changing the model."""
 
     def calibrate(self, data: TrainingData, noise: Noise, fraction: float) -> None:
         """Set what is estimated from validation cells, once the weights are final."""

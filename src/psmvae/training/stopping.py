@@ -21,7 +21,7 @@ MIN_RELATIVE_GAIN = 1e-4
 
 @torch.no_grad()
 def validation_error(model: Trainable, data: TrainingData) -> Tensor:
-    """Measure the error of the cheap prediction on the validation cells, ``(member,)``."""
+    """Return the error of ``model.predict`` on the validation cells, ``(member,)``."""
     total = data.x.new_zeros(data.n_members)
     n_cells = torch.zeros_like(total)
     for batch, validation in data.validation_batches():
@@ -33,9 +33,9 @@ def validation_error(model: Trainable, data: TrainingData) -> Tensor:
 class EarlyStopping:
     """The lowest validation error of each member, and the epochs since it improved.
 
-    With ``separate``, each member has a table of its own, and one that has stopped keeps its
-    weights, as if it were trained alone. Members of one table stop together. ``pretrained`` marks
-    the members whose validation error is determined by pre-training.
+    With ``separate``, each member has a separate table, and one that has stopped keeps its
+    weights, as if it were trained separately. Members of one table stop together. ``pretrained``
+    marks the members whose validation error is determined by pre-training.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class Weights:
 
     @contextmanager
     def only(self, parameters: list[nn.Parameter]) -> Iterator[Tensor]:
-        """Require gradients of some parameters alone, which saves most of the backward pass."""
+        """Require gradients of some parameters only, which saves most of the backward pass."""
         for p in self.parameters:
             p.requires_grad_(any(p is one for one in parameters))
         try:
