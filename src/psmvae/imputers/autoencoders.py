@@ -33,8 +33,8 @@ class VAEImputer(ELBOImputer):
     """Impute missing values with a variational autoencoder of the observed cells.
 
     One Gaussian latent z ~ N(0, I), a decoder p(x|z) and no mask model: missingness is assumed to
-    be ignorable. Unlike the paper, the default has β = 0.5, a learned scale and initial weights from
-    a factor analysis. `VAEImputer.paper` has the paper's settings.
+    be ignorable. Unlike the paper, the default has β = 0.5, a learned scale and initial weights
+    from a factor analysis. `VAEImputer.paper` has the paper's settings.
 
     Examples
     --------
