@@ -5,7 +5,6 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent.parent.parent / "src" / "psmvae"
 FILES = sorted(SOURCE.rglob("*.py"))
-MAX_LINES = 16_000
 UNPICKLING = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
 DATA_SUFFIXES = {".csv", ".tsv", ".json", ".jsonl", ".parquet", ".safetensors"}
 
@@ -52,6 +51,5 @@ def test_the_package_is_typed():
     assert (SOURCE / "py.typed").exists()
 
 
-def test_the_package_is_small_and_ships_no_data():
-    assert sum(len(path.read_text().splitlines()) for path in FILES) < MAX_LINES
+def test_the_package_ships_no_data():
     assert [path for path in SOURCE.rglob("*") if path.suffix in DATA_SUFFIXES] == []
