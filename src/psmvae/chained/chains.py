@@ -1,0 +1,413 @@
+"""Chains of regressions: fit to a training table, and draw the missing cells of any table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.basis import Basis
+from psmvae.chained.levels import LevelParameters, fit_levels
+from psmvae.chained.numeric import NumericParameters, fit_numeric
+from psmvae.chained.predictors import Predictors
+from psmvae.chained.regression import Draws
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Parameters = NumericParameters | LevelParameters
+
+# Linear predictors of a column at most: those most correlated with it.
+MAX_LINEAR = 60
+# Numbers that the chains of one block may hold at once.
+MAX_NUMBERS = 5 * 10**7
+# Whole numbers with at most this many distinct values are drawn from donors.
+MAX_DISTINCT = 20
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a trained model says about one column, for all rows of a table.
+
+    ``prediction`` is the mean of each cell from the other cells of its row, ``(row,)`` in model
+    values, or the probabilities ``(row, level)``. ``held_out`` ``(row,)`` are the cells that the
+    model was not trained on. ``shift`` is added to the draws of missing cells of a numeric column,
+    and ``(row, level)`` to the log probabilities of levels: where values are missing not at random,
+    it is what the model says about the difference between missing and observed values.
+    """
+
+    prediction: Floats
+    held_out: Bools | None = None
+    shift: Floats | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the chains are run.
+
+    ``nonlinear`` adds squares, products and cosines of predictors. ``numeric_draws`` is "auto",
+    "normal", or "pmm" for predictive mean matching; "auto" draws residuals of similar rows, and
+    donors for whole numbers with few distinct values. ``n_rounds`` are run, of which the last
+    ``n_kept`` give the parameters of later draws.
+    """
+
+    n_chains: int = 20
+    n_rounds: int = 10
+    n_kept: int = 5
+    nonlinear: bool = True
+    numeric_draws: Literal["auto", "residuals", "normal", "pmm"] = "auto"
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """The regression of one column: its predictors, nonlinear terms and bounds."""
+
+    j: int
+    linear: NDArray[np.intp]
+    basis: Basis
+    pmm: bool
+    low: float
+    high: float
+
+    def terms(self, z: Floats) -> Floats:
+        """Return the terms ``(chain, row, term)`` of encoded predictors."""
+        linear = z[..., self.linear]
+        if not self.basis.n_terms:
+            return linear
+        return np.concatenate([linear, self.basis(linear)], -1)
+
+    @property
+    def groups(self) -> Bools:
+        """Sets of nonlinear terms that may be used together: products, cosines, all."""
+        is_product = np.arange(self.basis.n_terms) < self.basis.n_products
+        return np.stack([is_product, ~is_product, np.ones_like(is_product)])
+
+
+@dataclass(eq=False)
+class Chains:
+    """Fitted chains of regressions."""
+
+    predictors: Predictors
+    settings: Settings
+    targets: list[Target]
+    # drawn parameters of each column: those of the last round first
+    parameters: list[list[Parameters]]
+    # means and standard deviations of the imputed cells, (round, chain, column)
+    trace_mean: Floats = field(repr=False)
+    trace_deviation: Floats = field(repr=False)
+
+    @classmethod
+    def fit(
+        cls,
+        columns: Sequence[Any],
+        x: Floats,
+        m: Bools,
+        *,
+        bounds: Sequence[tuple[float, float]],
+        seed: int,
+        learned: Mapping[int, Learned] | None = None,
+        allowed: Bools | None = None,
+        settings: Settings | None = None,
+    ) -> Chains:
+        """Fit chains to the model values ``x`` with mask ``m``, both ``(row, column)``.
+
+        ``bounds`` are the limits of each column's predictor in model values. ``allowed``
+        ``(column, column)`` says which columns (second axis) may predict a column.
+        """
+        settings, learned = settings or Settings(), learned or {}
+        predictors = Predictors.fit(columns, x, m)
+        targets = _targets(predictors, x, m, bounds, seed, allowed, settings)
+        per_chain = m.size + m.shape[0] * (len(predictors.group) + 2 * _most_terms(targets))
+        size = max(1, min(settings.n_chains, MAX_NUMBERS // max(per_chain, 1)))
+        blocks = [
+            _Block(predictors, targets, settings, learned, x, m, chains, seed)
+            for chains in _split(range(settings.n_chains), size)
+        ]
+        kept: list[list[list[Parameters]]] = []
+        traces = []
+        for block in blocks:
+            kept.append(block.run())
+            traces.append(block.trace)
+        parameters = [
+            [_stack([block[j][r] for block in kept]) for r in range(settings.n_kept)]
+            for j in range(len(targets))
+        ]
+        trace = np.concatenate(traces, axis=2)
+        return cls(predictors, settings, targets, parameters, trace[0], trace[1])
+
+    @property
+    def n_parameter_draws(self) -> int:
+        """Number of different draws of the parameters."""
+        return self.settings.n_chains * self.settings.n_kept
+
+    def draw(
+        self, x: Floats, m: Bools, n: int, seed: int, learned: Mapping[int, Learned] | None = None
+    ) -> Floats:
+        """Draw the missing cells of ``x, m`` ``(row, column)``: ``(row, draw, column)``.
+
+        Draw k has the parameters of a chain of its own, up to `n_parameter_draws`, and random
+        numbers that depend on the seed and on k only.
+        """
+        learned = learned or {}
+        drawn = np.empty((len(x), n, x.shape[1]))
+        per_draw = x.size + len(x) * (len(self.predictors.group) + _most_terms(self.targets))
+        size = max(1, MAX_NUMBERS // max(per_draw, 1))
+        for keys in _split(range(n), size):
+            drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned)
+        return drawn
+
+    def _draw_block(
+        self, x: Floats, m: Bools, keys: list[int], seed: int, learned: Mapping[int, Learned]
+    ) -> Floats:
+        rng, n_chains = Draws.seeded(seed, keys), self.settings.n_chains
+        which = [((key // n_chains) % self.settings.n_kept, key % n_chains) for key in keys]
+        values = np.repeat(x[None], len(keys), 0)
+        z = np.zeros((len(keys), len(x), len(self.predictors.group)))
+        for j in range(x.shape[1]):
+            # a missing cell starts at the mean of each predictor
+            encoded = self.predictors.encode(j, x[:, j])
+            z[:, :, self.predictors.of(j)] = np.where(m[:, [j]], encoded, 0.0)
+        order = _order(m)
+        parameters = {j: _select(self.parameters[j], which) for j in order}
+        for _ in range(self.settings.n_rounds):
+            for j in order:
+                rows = np.flatnonzero(~m[:, j])
+                _draw_cells(
+                    self.predictors, self.targets[j], parameters[j], z, values, rows,
+                    learned.get(j), rng, self.settings,
+                )  # fmt: skip
+        for j in order:
+            _shift_cells(self.targets[j], values, np.flatnonzero(~m[:, j]), learned.get(j))
+        return values.transpose(1, 0, 2)
+
+
+class _Block:
+    """Chains that are run side by side on the training table."""
+
+    def __init__(
+        self,
+        predictors: Predictors,
+        targets: list[Target],
+        settings: Settings,
+        learned: Mapping[int, Learned],
+        x: Floats,
+        m: Bools,
+        chains: Sequence[int],
+        seed: int,
+    ) -> None:
+        self.predictors, self.targets, self.settings = predictors, targets, settings
+        self.learned, self.x, self.m = learned, x, m
+        self.rng = Draws.seeded(seed, [chain for chain in chains])
+        self.values = np.repeat(x[None], len(chains), 0)
+        self.z = np.zeros((len(chains), len(x), len(predictors.group)))
+        shape = (2, settings.n_rounds, len(chains), x.shape[1])
+        self.trace = np.full(shape, np.nan)
+        for j in range(x.shape[1]):
+            self._start(j)
+
+    def _start(self, j: int) -> None:
+        """Start missing cells at random observed values of their column, as R's mice does."""
+        missing, observed = np.flatnonzero(~self.m[:, j]), np.flatnonzero(self.m[:, j])
+        if missing.size:
+            picked = (self.rng.uniform(missing.size) * observed.size).astype(np.intp)
+            self.values[:, missing, j] = self.x[observed[picked], j]
+        at = self.predictors.of(j)
+        self.z[:, :, at] = self.predictors.encode(j, self.values[:, :, j])
+
+    def run(self) -> list[list[Parameters]]:
+        """Run all rounds and return the parameters kept of each column, the last round first."""
+        n_rounds, n_kept = self.settings.n_rounds, self.settings.n_kept
+        order = _order(self.m)
+        complete = [j for j in range(self.m.shape[1]) if j not in order]
+        kept: list[list[Parameters]] = [[] for _ in self.targets]
+        start: dict[int, Parameters] = {}
+        for number in range(n_rounds):
+            keeps = number >= n_rounds - n_kept
+            for j in [*order, *(complete if keeps else [])]:
+                found = self._fit(j, start.get(j))
+                start[j] = found
+                rows = np.flatnonzero(~self.m[:, j])
+                if rows.size:
+                    self._draw(j, found, rows, number)
+                if keeps:
+                    kept[j].insert(0, _thinned(found))
+        return kept
+
+    def _fit(self, j: int, start: Parameters | None) -> Parameters:
+        target, column = self.targets[j], self.predictors.columns[j]
+        rows = np.flatnonzero(self.m[:, j])
+        learned = self.learned.get(j)
+        held_out = np.zeros(len(rows), dtype=bool)
+        prediction = None
+        if learned is not None and learned.held_out is not None:
+            held_out = learned.held_out[rows]
+            prediction = _prediction(self.predictors, j, learned)[rows]
+        if column.levels:
+            return fit_levels(
+                self.z[:, rows][..., target.linear],
+                self.x[rows, j].astype(np.intp),
+                prediction,
+                held_out,
+                self.rng,
+                n_levels=column.n_levels,
+                ordered=column.kind == "ordinal",
+                start=start if isinstance(start, LevelParameters) else None,
+            )
+        return fit_numeric(
+            target.terms(self.z[:, rows]),
+            self.predictors.encode(j, self.x[rows, j])[:, 0],
+            prediction,
+            held_out,
+            self.rng,
+            n_flat=len(target.linear),
+            groups=target.groups,
+            pmm=target.pmm,
+            homoscedastic=self.settings.numeric_draws == "normal",
+        )
+
+    def _draw(self, j: int, found: Parameters, rows: NDArray[np.intp], number: int) -> None:
+        target = self.targets[j]
+        _draw_cells(
+            self.predictors, target, found, self.z, self.values, rows, self.learned.get(j),
+            self.rng, self.settings,
+        )  # fmt: skip
+        imputed = self.values[:, rows, j]
+        self.trace[0, number, :, j] = imputed.mean(1)
+        self.trace[1, number, :, j] = imputed.std(1)
+
+
+def _draw_cells(
+    predictors: Predictors,
+    target: Target,
+    parameters: Parameters,
+    z: Floats,
+    values: Floats,
+    rows: NDArray[np.intp],
+    learned: Learned | None,
+    rng: Draws,
+    settings: Settings,
+) -> None:
+    """Draw the cells of one column and write them to ``z`` and ``values`` in place."""
+    j = target.j
+    at = predictors.of(j)
+    prediction = None if learned is None else _prediction(predictors, j, learned)[rows]
+    if isinstance(parameters, LevelParameters):
+        codes = parameters.draw(z[:, rows][..., target.linear], prediction, rng)
+        values[:, rows, j] = codes
+        z[:, rows[:, None], at] = predictors.encode(j, codes)
+        return
+    terms = target.terms(z[:, rows])
+    if settings.numeric_draws == "normal":
+        mean = parameters.mean(terms, 0.0 if prediction is None else prediction)
+        drawn = mean + parameters.sigma[:, None] * rng.normal(len(rows))
+    else:
+        drawn = parameters.draw(
+            terms, np.zeros(len(rows)) if prediction is None else prediction, rng,
+            pmm=target.pmm, low=target.low, high=target.high,
+        )  # fmt: skip
+    z[:, rows, at[0]] = drawn
+    raw = drawn * predictors.scale[at[0]] + predictors.center[at[0]]
+    if predictors.columns[j].kind == "count":
+        raw = np.rint(np.maximum(np.expm1(np.minimum(raw, 30.0)), 0.0))
+    values[:, rows, j] = raw
+
+
+def _shift_cells(
+    target: Target, values: Floats, rows: NDArray[np.intp], learned: Learned | None
+) -> None:
+    """Add the difference between missing and observed values to drawn cells, in place."""
+    if learned is None or learned.shift is None or learned.shift.ndim > 1:
+        return
+    values[:, rows, target.j] += learned.shift[rows]
+
+
+def _prediction(predictors: Predictors, j: int, learned: Learned) -> Floats:
+    """Return the prediction in units of the column's predictor, or the probabilities."""
+    if learned.prediction.ndim > 1:
+        return learned.prediction
+    return predictors.encode(j, learned.prediction)[:, 0]
+
+
+def _targets(
+    predictors: Predictors,
+    x: Floats,
+    m: Bools,
+    bounds: Sequence[tuple[float, float]],
+    seed: int,
+    allowed: Bools | None,
+    settings: Settings,
+) -> list[Target]:
+    """Choose the predictors and nonlinear terms of each column."""
+    z = np.zeros((len(x), len(predictors.group)))
+    for j in range(x.shape[1]):
+        encoded = predictors.encode(j, x[:, j])
+        z[:, predictors.of(j)] = np.where(m[:, [j]], encoded, 0.0)
+    targets = []
+    for j, column in enumerate(predictors.columns):
+        rows = m[:, j]
+        may = predictors.group != j
+        if allowed is not None:
+            may &= allowed[j, predictors.group]
+        y = z[rows, predictors.of(j)[0]]
+        association = np.abs((z[rows] * (y - y.mean())[:, None]).mean(0))
+        candidates = np.flatnonzero(may)
+        best = candidates[np.argsort(-association[candidates], kind="stable")[:MAX_LINEAR]]
+        linear = np.sort(best)
+        basis = Basis.empty(len(linear))
+        if settings.nonlinear and not column.levels and len(linear):
+            rng = np.random.default_rng([seed, j])
+            low, high = predictors.low[linear], predictors.high[linear]
+            basis = Basis.make(z[rows][:, linear], y, low, high, rng)
+        pmm = settings.numeric_draws == "pmm"
+        if settings.numeric_draws == "auto" and column.kind in ("integer", "count"):
+            pmm = len(np.unique(x[rows, j])) <= MAX_DISTINCT
+        targets.append(Target(j, linear, basis, pmm, *bounds[j]))
+    return targets
+
+
+def _order(m: Bools) -> list[int]:
+    """Return the columns with missing cells, those with few first."""
+    n_missing = (~m).sum(0)
+    return [int(j) for j in np.argsort(n_missing, kind="stable") if n_missing[j]]
+
+
+def _most_terms(targets: list[Target]) -> int:
+    return max((len(t.linear) + t.basis.n_terms for t in targets), default=0)
+
+
+def _split(keys: Sequence[int], size: int) -> list[Sequence[int]]:
+    return [keys[start : start + size] for start in range(0, len(keys), size)]
+
+
+def _thinned(parameters: Parameters) -> Parameters:
+    return parameters.thinned() if isinstance(parameters, NumericParameters) else parameters
+
+
+def _stack(parts: list[Parameters]) -> Parameters:
+    """Join the parameters of several blocks of chains."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    shared = ("order", "shares")
+    joined = {
+        name: getattr(first, name)
+        if name in shared
+        else np.concatenate([getattr(part, name) for part in parts])
+        for name in first._fields
+    }
+    return type(first)(**joined)
+
+
+def _select(kept: list[Parameters], which: list[tuple[int, int]]) -> Parameters:
+    """Return the parameters of pairs (round, chain) as those of as many chains."""
+    first = kept[0]
+    shared = ("order", "shares")
+    selected = {
+        name: getattr(first, name)
+        if name in shared
+        else np.stack([getattr(kept[number], name)[chain] for number, chain in which])
+        for name in first._fields
+    }
+    return type(first)(**selected)

@@ -1,0 +1,196 @@
+"""One step of the chains for a numeric column: draw parameters, then cells."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.regression import Draws, Posterior, regress
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Candidates for the coefficient of the learned prediction; the first has this prior probability.
+LEARNED_COEFS, P_NOT_USED = np.linspace(0.0, 1.2, 7), 0.5
+# Fewest held-out cells that can justify the use of the learned prediction.
+MIN_HELD_OUT = 10
+# Pseudo-count of held-out cells that shrinks the estimated reduction of the noise towards none.
+NOISE_PSEUDO_COUNT = 5
+# Donors of a residual: the nearest in the mean, at least and as a fraction of all.
+MIN_DONORS, DONOR_FRACTION = 20, 0.1
+# Donors of a value in predictive mean matching, as in R's mice.
+PMM_DONORS = 5
+# Largest deviation of the log standard deviation of the noise from its mean.
+MAX_LOG_SCALE = 1.5
+# Donors kept for later draws.
+MAX_KEPT = 1000
+# Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
+MAX_REDRAWS = 20
+
+
+class NumericParameters(NamedTuple):
+    """Drawn parameters of one column, for each chain.
+
+    The mean of a cell is ``intercept + (terms − center) · coef + learned_coef · prediction``. Its
+    noise is ``sigma · exp((terms − center) · log_scale)`` times the standardised residual of a
+    donor, one of the observed rows with the nearest means. In predictive mean matching the cell is
+    the donor's value. Donors are sorted by ``donor_mean``; ``donor`` is the residual or value.
+    """
+
+    center: Floats
+    coef: Floats
+    intercept: Floats
+    learned_coef: Floats
+    sigma: Floats
+    log_scale: Floats
+    donor_mean: Floats
+    donor: Floats
+
+    def mean(self, terms: Floats, learned: Floats) -> Floats:
+        """Return the mean of each cell ``(chain, row)`` under the drawn parameters."""
+        away = terms - self.center[:, None]
+        linear = (away @ self.coef[..., None])[..., 0] + self.intercept[:, None]
+        return np.asarray(linear + self.learned_coef[:, None] * learned)
+
+    def draw(
+        self, terms: Floats, learned: Floats, rng: Draws, *, pmm: bool, low: float, high: float
+    ) -> Floats:
+        """Draw cells ``(chain, row)``, truncated to the bounds."""
+        mean = self.mean(terms, learned)
+        if pmm:
+            return self._donors(mean, PMM_DONORS, rng)
+        log_scale = ((terms - self.center[:, None]) @ self.log_scale[..., None])[..., 0]
+        noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
+        n_donors = max(MIN_DONORS, int(DONOR_FRACTION * self.donor.shape[1]))
+        drawn = mean + noise * self._donors(mean, n_donors, rng)
+        if np.isinf(low) and np.isinf(high):
+            return drawn
+        for _ in range(MAX_REDRAWS):
+            outside = (drawn < low) | (drawn > high)
+            if not outside.any():
+                return drawn
+            again = mean + noise * self._donors(mean, n_donors, rng)
+            drawn = np.where(outside, again, drawn)
+        return np.clip(drawn, low, high)
+
+    def _donors(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
+        """Return ``donor`` of one of the rows with the nearest means, for each cell."""
+        n = self.donor.shape[1]
+        n_donors = min(n_donors, n)
+        picked = (rng.uniform(mean.shape[1]) * n_donors).astype(np.intp)
+        found = np.empty_like(mean)
+        for chain, (sorted_mean, donor) in enumerate(zip(self.donor_mean, self.donor, strict=True)):
+            at = np.searchsorted(sorted_mean, mean[chain]) - n_donors // 2
+            found[chain] = donor[np.clip(at, 0, n - n_donors) + picked[chain]]
+        return found
+
+    def thinned(self) -> NumericParameters:
+        """Return the parameters with at most MAX_KEPT donors."""
+        n = self.donor.shape[1]
+        if n <= MAX_KEPT:
+            return self
+        at = np.linspace(0, n - 1, MAX_KEPT).astype(np.intp)
+        return self._replace(donor_mean=self.donor_mean[:, at], donor=self.donor[:, at])
+
+
+def fit_numeric(
+    terms: Floats,
+    y: Floats,
+    learned: Floats | None,
+    held_out: Bools,
+    rng: Draws,
+    *,
+    n_flat: int,
+    groups: NDArray[np.bool_],
+    pmm: bool,
+    homoscedastic: bool = False,
+) -> NumericParameters:
+    """Draw the parameters of a column from their posterior given its observed rows.
+
+    ``terms`` are ``(chain, row, term)``, ``y`` and the learned prediction ``(row,)``. ``held_out``
+    are the rows whose cell the learned model was not trained on. The prediction enters by its part
+    that the other terms do not explain, so that a prediction that fits its training cells too well
+    does not change their coefficients.
+    """
+    target = np.broadcast_to(y, terms.shape[:2])
+    found = regress(terms, target, rng, n_flat=n_flat, groups=groups)
+    residual = target - found.predict(terms)
+    coef, intercept, sigma = found.coef, found.intercept, found.sigma
+    learned_coef = np.zeros(len(terms))
+    if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
+        explained, level = _project(terms, learned, found)
+        rest = learned - level[:, None] - _linear(terms - found.center[:, None], explained)
+        own = 1 / (1 - np.clip(found.leverage(terms[:, held_out]) + 1 / len(y), 0.0, 0.99))
+        learned_coef, noise = _learned_coef(
+            residual[:, held_out] * own, rest[:, held_out] * own, found.scale, rng
+        )
+        coef = coef - learned_coef[:, None] * explained
+        intercept = intercept - learned_coef * level
+        residual = residual - learned_coef[:, None] * rest
+        sigma = sigma * noise
+    log_scale = np.zeros_like(coef)
+    if not (pmm or homoscedastic):
+        log_scale = _log_scale(terms, residual, found, rng)
+    fitted = target - residual
+    donor = target
+    if not pmm:
+        scale = _linear(terms - found.center[:, None], log_scale)
+        donor = residual * np.exp(-np.clip(scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
+        square = np.sqrt((donor**2).mean(1, keepdims=True))
+        donor = donor / np.maximum(square, 1e-12)
+        # sigma² stays the mean of the noise variance over the rows
+        mean_square = np.sqrt((residual**2).mean(1))
+        sigma = sigma * square[:, 0] / np.maximum(mean_square, 1e-12)
+    order = fitted.argsort(1)
+    return NumericParameters(
+        found.center,
+        coef,
+        intercept,
+        learned_coef,
+        sigma,
+        log_scale,
+        np.take_along_axis(fitted, order, 1),
+        np.take_along_axis(np.ascontiguousarray(donor), order, 1),
+    )
+
+
+def _project(terms: Floats, learned: Floats, found: Posterior) -> tuple[Floats, Floats]:
+    """Return coefficients and level of the terms in a regression of the learned prediction."""
+    level = np.full(len(terms), learned.mean())
+    away = terms - found.center[:, None]
+    products = away.mT @ (learned - learned.mean())[:, None]
+    return np.asarray((found.covariance @ products)[..., 0]), level
+
+
+def _learned_coef(
+    residual: Floats, rest: Floats, scale: Floats, rng: Draws
+) -> tuple[Floats, Floats]:
+    """Draw the coefficient of the learned prediction; also return the factor on the noise.
+
+    Both come from held-out cells: ``residual`` and ``rest`` ``(chain, cell)`` are what the other
+    terms leave of the target and of the prediction.
+    """
+    n = residual.shape[1]
+    squares = ((residual[:, None] - LEARNED_COEFS[:, None] * rest[:, None]) ** 2).sum(-1)
+    prior = np.full(len(LEARNED_COEFS), np.log((1 - P_NOT_USED) / (len(LEARNED_COEFS) - 1)))
+    prior[0] = np.log(P_NOT_USED)
+    log = prior - 0.5 * n * np.log(np.maximum(squares, 1e-300))
+    weight = np.exp(log - log.max(1, keepdims=True)).cumsum(1)
+    chosen = (weight / weight[:, -1:] < rng.uniform(1)).sum(1)
+    chains = np.arange(len(chosen))
+    pseudo = NOISE_PSEUDO_COUNT * scale**2
+    noise = np.sqrt((squares[chains, chosen] + pseudo) / (squares[:, 0] + pseudo))
+    return LEARNED_COEFS[chosen], noise
+
+
+def _log_scale(terms: Floats, residual: Floats, found: Posterior, rng: Draws) -> Floats:
+    """Draw coefficients of the log standard deviation of the noise; all 0 if it is constant."""
+    floor = 1e-4 * found.scale[:, None] ** 2
+    logs = np.log(residual**2 + floor)
+    return 0.5 * regress(terms, logs, rng, n_flat=0).coef
+
+
+def _linear(terms: Floats, coef: Floats) -> Floats:
+    return np.asarray((terms @ coef[..., None])[..., 0])

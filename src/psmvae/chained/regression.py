@@ -1,0 +1,183 @@
+"""Bayesian linear regression, for many chains at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpstrf
+
+Floats = NDArray[np.float64]
+
+# Candidates for the prior variance of the penalised terms together, as a multiple of the noise
+# variance. 0 leaves them out and has this prior probability.
+SIGNAL_TO_NOISE = np.concatenate([[0.0], 10.0 ** np.arange(-2.5, 1.6, 0.5)])
+P_NONE = 0.5
+# A flat term is left out if its standard deviation is a smaller fraction of the largest than
+# MIN_SIZE, or if the others explain all but MIN_TOLERANCE of its variance.
+MIN_SIZE, MIN_TOLERANCE = 1e-6, 1e-6
+# Added to the precision of flat terms, as a multiple of the number of rows.
+JITTER = 1e-9
+# Prior precision of a term that is left out.
+LEFT_OUT = 1e12
+
+
+class Posterior(NamedTuple):
+    """The posterior of a regression, and one draw from it, for each chain.
+
+    ``mean`` and ``coef`` ``(chain, term)`` are the posterior mean and a draw of the coefficients of
+    terms minus ``center``; ``level`` and ``intercept`` ``(chain,)`` likewise of the intercept.
+    ``scale`` is the estimated and ``sigma`` the drawn standard deviation of the noise.
+    ``covariance`` ``(chain, term, term)`` is that of the coefficients divided by sigma².
+    """
+
+    center: Floats
+    mean: Floats
+    level: Floats
+    coef: Floats
+    intercept: Floats
+    scale: Floats
+    sigma: Floats
+    covariance: Floats
+
+    def predict(self, terms: Floats) -> Floats:
+        """Return the posterior mean of E[y], ``(chain, row)``."""
+        return _linear(terms - self.center[:, None], self.mean) + self.level[:, None]
+
+    def draw_mean(self, terms: Floats) -> Floats:
+        """Return E[y] under the drawn coefficients, ``(chain, row)``."""
+        return _linear(terms - self.center[:, None], self.coef) + self.intercept[:, None]
+
+    def leverage(self, terms: Floats) -> Floats:
+        """Return the weight of each of the regression's rows in its own prediction."""
+        away = terms - self.center[:, None]
+        return np.asarray(((away @ self.covariance) * away).sum(-1))
+
+
+def regress(
+    terms: Floats, y: Floats, rng: Draws, *, n_flat: int, groups: NDArray[np.bool_] | None = None
+) -> Posterior:
+    """Regress y ``(chain, row)`` on terms ``(chain, row, term)`` and draw from the posterior.
+
+    The intercept, log sigma and the coefficients of the first ``n_flat`` terms have flat priors, as
+    in the method "norm" of R's mice. The others are Normal with one variance, which is drawn from
+    its posterior over a grid that contains 0. ``groups`` ``(group, penalised term)`` are sets of
+    terms that may be used together; one is drawn too. All but the grid is in closed form.
+    """
+    n_chains, n_rows, n_terms = terms.shape
+    center, level = terms.mean(1), y.mean(1)
+    x, t = terms - center[:, None], y - level[:, None]
+    gram, xy = x.mT @ x, (x.mT @ t[..., None])[..., 0]
+    total = (t * t).sum(1)
+    precision = np.zeros((n_chains, n_terms))
+    dropped = dependent(gram[:, :n_flat, :n_flat].mean(0))
+    precision[:, :n_flat] = np.where(dropped, LEFT_OUT, JITTER * n_rows)
+    if n_terms > n_flat:
+        if groups is None:
+            groups = np.ones((1, n_terms - n_flat), dtype=bool)
+        used = np.concatenate([np.flatnonzero(~dropped), np.arange(n_flat, n_terms)])
+        average = gram.mean(0)[np.ix_(used, used)]
+        n_used = n_flat - np.count_nonzero(dropped)
+        precision[:, n_flat:] = _draw_precision(
+            average, xy.mean(0)[used], float(total.mean()), n_used, n_rows, groups, rng
+        )
+    inner = gram + precision[:, None] * np.eye(n_terms)
+    covariance = np.linalg.inv(inner)
+    mean = _apply(covariance, xy)
+    freedom = max(n_rows - 1 - n_flat + np.count_nonzero(dropped), 1)
+    squares = np.maximum(total - (mean * xy).sum(1), 1e-12 * np.maximum(total, 1e-12))
+    scale = np.sqrt(squares / freedom)
+    sigma = np.sqrt(squares / rng.chisquare(freedom))
+    # if L Lᵀ is the precision, L⁻ᵀ times standard Normal numbers has its inverse as covariance
+    root = np.linalg.inv(np.linalg.cholesky(inner)).mT
+    coef = mean + sigma[:, None] * _apply(root, rng.normal(n_terms))
+    intercept = level + sigma / np.sqrt(n_rows) * rng.normal(1)[:, 0]
+    return Posterior(center, mean, level, coef, intercept, scale, sigma, covariance)
+
+
+def dependent(gram: Floats) -> NDArray[np.bool_]:
+    """Return which terms are constant, or linear functions of the others, by pivoted Cholesky."""
+    size = np.sqrt(gram.diagonal())
+    constant = size <= MIN_SIZE * max(size.max(initial=0.0), 1e-300)
+    correlation = gram / np.outer(*[np.where(constant, 1.0, size)] * 2)
+    correlation[constant] = correlation[:, constant] = 0.0
+    if not correlation.size:
+        return constant
+    _, pivot, rank, _ = dpstrf(correlation, tol=MIN_TOLERANCE)
+    dropped = np.ones(len(gram), dtype=bool)
+    dropped[pivot[:rank] - 1] = False
+    return dropped | constant
+
+
+def _draw_precision(
+    gram: Floats,
+    xy: Floats,
+    total: float,
+    n_flat: int,
+    n_rows: int,
+    groups: NDArray[np.bool_],
+    rng: Draws,
+) -> Floats:
+    """Draw the prior precision ``(chain, penalised term)``, in units of 1 / sigma².
+
+    The flat terms are integrated out, and so is sigma. What remains is the marginal likelihood of
+    the prior variance, which needs one eigendecomposition for a whole grid. All chains draw from
+    the posterior of the average chain: decomposing every chain's matrix would take most of the
+    time, and the chains differ in imputed cells only.
+    """
+    flat, cross = gram[:n_flat, :n_flat], gram[:n_flat, n_flat:]
+    fitted = np.linalg.solve(flat + JITTER * n_rows * np.eye(n_flat), cross)
+    within = gram[n_flat:, n_flat:] - cross.T @ fitted
+    left = xy[n_flat:] - fitted.T @ xy[:n_flat]
+    known = np.linalg.solve(flat + JITTER * n_rows * np.eye(n_flat), xy[:n_flat])
+    rest, freedom = total - xy[:n_flat] @ known, n_rows - 1 - n_flat
+    signals = SIGNAL_TO_NOISE[1:]
+    logs = [-0.5 * freedom * np.log(max(rest, 1e-300)) + np.log(P_NONE)]
+    precisions = [np.full(len(left), LEFT_OUT)]
+    share = np.log((1 - P_NONE) / (len(groups) * len(signals)))
+    for group in groups:
+        s, v = np.linalg.eigh(within * np.outer(group, group))
+        s = np.maximum(s, 0.0)
+        part = (v.T @ (group * left)) ** 2
+        variance = signals[:, None] / max(float(s.sum()) / n_rows, 1e-12)
+        gain = 1 + variance * s
+        squares = np.maximum(rest - (variance * part / gain).sum(1), 1e-300)
+        logs.extend(share - 0.5 * np.log(gain).sum(1) - 0.5 * freedom * np.log(squares))
+        precisions.extend(np.where(group, 1 / variance, LEFT_OUT))
+    log = np.array(logs)
+    weight = np.exp(log - log.max()).cumsum()
+    chosen = np.searchsorted(weight / weight[-1], rng.uniform(1)[:, 0])
+    return np.stack(precisions)[chosen]
+
+
+class Draws:
+    """Random numbers with one generator for each chain, so that no chain depends on another."""
+
+    def __init__(self, generators: list[np.random.Generator]) -> None:
+        self.generators = generators
+
+    @classmethod
+    def seeded(cls, seed: int, keys: list[int]) -> Draws:
+        """Return generators that depend on the seed and on each chain's key only."""
+        return cls([np.random.default_rng([seed, key]) for key in keys])
+
+    def normal(self, *shape: int) -> Floats:
+        """Return standard Normal numbers ``(chain, *shape)``."""
+        return np.stack([generator.normal(size=shape) for generator in self.generators])
+
+    def uniform(self, *shape: int) -> Floats:
+        """Return uniform numbers ``(chain, *shape)``."""
+        return np.stack([generator.random(shape) for generator in self.generators])
+
+    def chisquare(self, freedom: float) -> Floats:
+        """Return one χ² number for each chain."""
+        return np.array([generator.chisquare(freedom) for generator in self.generators])
+
+
+def _apply(matrix: Floats, vector: Floats) -> Floats:
+    return np.asarray((matrix @ vector[..., None])[..., 0])
+
+
+def _linear(terms: Floats, coef: Floats) -> Floats:
+    return np.asarray((terms @ coef[..., None])[..., 0])
