@@ -69,11 +69,14 @@ def _linear(model: Any, b: Floats, at: Sequence[int], values: Floats) -> Likelih
 
 
 def _generalized_linear(model: Any, b: Floats, at: Sequence[int], values: Floats) -> Likelihood:
+    from statsmodels.genmod.generalized_linear_model import GLM
+
     restricted, free = _null(b, at, values)
     if free.any():
         constraints = np.eye(len(b))[list(at)]
-        # the default tolerance of GLM.fit, 1e-8, is that of the deviance; discrete models print
-        options = {"tol": 1e-12} if hasattr(model, "family") else {"disp": False}
+        # the default is an absolute tolerance of the deviance, coarse for small tables; discrete
+        # models print unless told not to
+        options = {"tol": 1e-12, "rtol": 1e-11} if type(model) is GLM else {"disp": False}
         restricted = np.asarray(model.fit_constrained((constraints, values), **options).params)
     return Likelihood(lambda parameters: float(model.loglike(parameters)), b, restricted)
 
