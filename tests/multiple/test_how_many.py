@@ -26,7 +26,7 @@ def fits(m=10, backend="pandas"):
 
 
 def test_the_quadratic_rule():
-    # von Hippel (2020), section 3: γ = .5 and a coefficient of variation of .05 need 51
+    # 1 + (.5 / .05)² / 2 = 51, 1 + (.1 / .05)² / 2 = 3, and never below 2
     assert imputations_needed(np.array([0.5, 0.1, 0.0]), 0.05).tolist() == [51, 3, 2]
 
 
