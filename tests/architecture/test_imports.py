@@ -8,7 +8,7 @@ import pytest
 import psmvae
 
 # Packages that only some users or only the command line need.
-OPTIONAL = ["typer", "rich", "matplotlib", "pandas", "polars", "pyarrow"]
+OPTIONAL = ["typer", "rich", "matplotlib", "pandas", "polars", "pyarrow", "statsmodels"]
 
 LOADED = "import json, sys; print(json.dumps([n for n in {names} if n in sys.modules]))"
 

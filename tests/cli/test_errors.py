@@ -163,12 +163,13 @@ def test_table_without_rows_is_refused(refused, tmp_path):
     assert f"{source}: there are column names but no rows" in message
 
 
-def test_column_named_imputation_is_refused_in_a_long_file(refused, table, tmp_path):
+@pytest.mark.parametrize("name", [".imp", ".id"])
+def test_key_of_a_long_file_is_refused_as_a_column(refused, tmp_path, name):
     other = tmp_path / "other.csv"
-    other.write_text("imputation,a\n1,2\n2,\n3,4\n")
+    other.write_text(f"{name},a\n1,2\n2,\n3,4\n")
     arguments = ["impute", other, "--multiple", 2, *QUICK]
     message = refused(2, *arguments, "-o", tmp_path / "filled.csv")
-    assert "imputation" in message
+    assert repr(name) in message
     assert "{i}" in message
 
 

@@ -52,8 +52,8 @@ def test_ignored_column_is_in_every_imputation(psmvae, dated, tmp_path):
     result = psmvae("impute", dated, "-o", output, "--multiple", 2, *IGNORED, *MEAN)
     assert result.code == 0, result.err
     lines = output.read_text().splitlines()
-    assert lines[0] == "imputation,id,a,seen,b"
-    assert [line.split(",")[1] for line in lines[1:]] == ["007", "NA", "", "n/a"] * 2
+    assert lines[0] == ".imp,.id,id,a,seen,b"
+    assert [line.split(",")[2] for line in lines[1:]] == ["007", "NA", "", "n/a"] * 3
 
 
 def test_ignored_column_may_have_an_unsupported_type(psmvae, tmp_path):
@@ -65,6 +65,12 @@ def test_ignored_column_may_have_an_unsupported_type(psmvae, tmp_path):
     result = psmvae("impute", source, "-o", output, *ignored, *MEAN)
     assert result.code == 0, result.err
     filled = pa.parquet.read_table(output)
+    long = tmp_path / "long.parquet"
+    result = psmvae("impute", source, "-o", long, "--multiple", 2, *ignored, *MEAN)
+    assert result.code == 0, result.err
+    third = pa.parquet.read_table(long).slice(6).drop([".imp", ".id"])
+    assert third.schema == table.schema
+    assert third["list"].to_pylist() == table["list"].to_pylist()
     assert filled.schema == table.schema
     assert filled["day"].equals(table["day"])
     assert filled["list"].equals(table["list"])

@@ -8,6 +8,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+from psmvae import MICEImputer, MultipleImputation
+from psmvae.table import read_table, write_table
+
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 MEAN = ["--method", "mean"]
 
@@ -52,10 +55,12 @@ def test_multiple_writes_one_long_file_by_default(psmvae, table, tmp_path):
     output = tmp_path / "long.csv"
     result = psmvae("impute", table, "-o", output, "--multiple", 3, *QUICK)
     assert result.code == 0, result.err
-    long = rows(output)
-    assert next(iter(long[0])) == "imputation"
-    assert [row["imputation"] for row in long] == ["1"] * 12 + ["2"] * 12 + ["3"] * 12
-    assert [row["id"] for row in long] == [str(i) for i in range(1, 13)] * 3
+    incomplete, long = rows(output)[:12], rows(output)[12:]
+    assert list(long[0])[:3] == [".imp", ".id", "id"]
+    assert [row[".imp"] for row in incomplete] == ["0"] * 12
+    assert [{name: row[name] for name in rows(table)[0]} for row in incomplete] == rows(table)
+    assert [row[".imp"] for row in long] == ["1"] * 12 + ["2"] * 12 + ["3"] * 12
+    assert [row[".id"] for row in long] == [str(i) for i in range(1, 13)] * 3
     assert all(all(row.values()) for row in long)
     # observed cells have the same text in every imputation
     assert [row["income"] for row in long if row["id"] == "1"] == ["51200.50"] * 3
@@ -79,9 +84,29 @@ def test_multiple_of_a_parquet_file_has_integer_numbers(psmvae, tmp_path):
     result = psmvae("impute", source, "-o", output, "--multiple", 2, *MEAN)
     assert result.code == 0, result.err
     long = pa.parquet.read_table(output)
-    assert long.column_names == ["imputation", "a", "b"]
-    assert long.column("imputation").to_pylist() == [1] * 4 + [2] * 4
+    assert long.column_names == [".imp", ".id", "a", "b"]
+    assert long.column(".imp").to_pylist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert long.slice(0, 4).drop([".imp", ".id"]).equals(pa.parquet.read_table(source))
     assert long.schema.field("b").type == pa.int64()
+
+
+@pytest.mark.parametrize("extension", ["csv", "parquet"])
+def test_multiple_writes_what_the_library_writes(psmvae, table, tmp_path, extension):
+    output, expected = tmp_path / f"long.{extension}", tmp_path / f"expected.{extension}"
+    options = ["--method", "mice", "--seed", 4]
+    assert psmvae("impute", table, "-o", output, "--multiple", 3, *options).code == 0
+    original = read_table(table)
+    imputer = MICEImputer(sample_posterior=True, random_state=4).fit(original)
+    mi = imputer.impute_multiple(original, m=3, random_state=4)
+    write_table(mi.to_long(), expected)
+    found, wanted = read_table(output), read_table(expected)
+    assert found.column_names == wanted.column_names
+    for name in wanted.column_names:
+        values = zip(found[name].to_pylist(), wanted[name].to_pylist(), strict=True)
+        # text files have six digits of filled cells
+        for one, other in values:
+            assert one == (pytest.approx(other, rel=1e-5) if isinstance(other, float) else other)
+    assert MultipleImputation.from_long(found).m == 3
 
 
 @pytest.mark.parametrize("extension", ["tsv", "parquet", "feather"])

@@ -1,5 +1,6 @@
 """Completed tables as data: analyses, long format."""
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from psmvae import MICEImputer, MultipleImputation
+from psmvae.multiple import Analyses, read_estimates
 
 
 def incomplete() -> pd.DataFrame:
@@ -81,14 +83,77 @@ def test_analyses_of_polars_give_polars():
     assert isinstance(mi.analyse(analysis).pool().summary(), pl.DataFrame)
 
 
+def slopes(table):
+    frame = nw.from_native(table)
+    x, y = frame["a"].to_numpy(), frame["b"].to_numpy()
+    slope, intercept = np.polyfit(x, y, 1)
+    return {"intercept": intercept, "slope": slope}
+
+
+def test_the_bootstrap_gives_a_covariance(table):
+    mi = imputed(table)
+    fits = mi.analyse(slopes, bootstrap=300, random_state=0)
+    for completed, found in zip(mi, fits, strict=True):
+        frame = nw.from_native(completed)
+        x, y = frame["a"].to_numpy(), frame["b"].to_numpy()
+        # the sandwich estimator, which the bootstrap of rows estimates
+        X = np.column_stack([np.ones(60), x])
+        bread = np.linalg.inv(X.T @ X)
+        residual = y - X @ bread @ X.T @ y
+        expected = bread @ (X.T * residual**2) @ X @ bread
+        np.testing.assert_allclose(found.variance, expected.diagonal(), rtol=0.3)
+        assert found.covariance[0, 1] == found.covariance[1, 0]
+        np.testing.assert_allclose(found.estimate, read_estimates(slopes(completed)).estimate)
+
+
+def test_the_bootstrap_depends_on_the_seed_only():
+    mi = imputed(incomplete())
+    here, there = (
+        mi.analyse(slopes, bootstrap=5, random_state=1, n_jobs=n_jobs) for n_jobs in (None, 2)
+    )
+    for one, other in zip(here, there, strict=True):
+        np.testing.assert_array_equal(one.covariance, other.covariance)
+    other = mi.analyse(slopes, bootstrap=5, random_state=2)
+    assert (here[0].covariance != other[0].covariance).any()
+
+
+def test_bootstrap_samples_without_a_level_are_named():
+    mi = imputed(incomplete())
+    rare = {"y": 0}
+
+    def analysis(frame):
+        rare["y"] += 1
+        return dict.fromkeys(("a", "b")[: 1 + (rare["y"] < 3)], 1.0)
+
+    with pytest.raises(ValueError, match=r"the table and bootstrap sample 1 .*'b'"):
+        mi.analyse(analysis, bootstrap=4)
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        mi.analyse(slopes, bootstrap=1)
+
+
+def test_how_many_imputations_of_its_own_analyses():
+    mi = imputed(incomplete())
+    fits = mi.analyse(analysis)
+    assert mi.how_many(fits, cv=0.01, dfcom=59).m > mi.how_many(fits, cv=0.1, dfcom=59).m
+    with pytest.raises(ValueError, match="2 tables"):
+        mi.how_many(Analyses(fits[:2]))
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         (lambda f: f.drop(columns=".imp"), "absent"),
         (lambda f: f[f[".imp"] > 0], "imputation 0"),
         (lambda f: f.iloc[:-1], "differ in their rows"),
+        (lambda f: f.assign(**{".imp": f[".imp"].astype(str)}), "whole numbers"),
+        (lambda f: f.assign(**{".imp": f[".imp"] / 2}), "whole numbers"),
     ],
 )
 def test_other_tables_are_not_read_as_long(change, match):
     with pytest.raises(ValueError, match=match):
         MultipleImputation.from_long(change(imputed(incomplete()).to_long()))
+
+
+def test_a_table_with_the_keys_of_the_long_format_has_none():
+    with pytest.raises(ValueError, match=r"rename \['.id'\]"):
+        imputed(incomplete().rename(columns={"n": ".id"})).to_long()

@@ -1,4 +1,4 @@
-"""The command line: ``psmvae impute``, ``fit``, ``sets``, ``info``, ``simulate`` and ``demo``."""
+"""The command line: ``psmvae impute``, ``analyse``, ``fit``, ``sets``, ``info`` and others."""
 
 from psmvae.cli.app import main
 from psmvae.cli.run import run_app

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from psmvae._version import __version__
+from psmvae.cli.analyse_options import AnalyseOptions
 from psmvae.cli.arguments import Device, Quiet, Seed
 from psmvae.cli.option_groups import expanded
 from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
@@ -65,8 +66,8 @@ def impute(
             min=1,
             show_default=False,
             help="Multiple imputation: draw this many completed tables. They are written to one "
-            "long file with a leading column 'imputation', or to one file per imputation if the "
-            "output's name contains {i}.",
+            "long file in the format of R's mice, with columns .imp (0: the incomplete table) and "
+            ".id, or to one file per imputation if the output's name contains {i}.",
         ),
     ] = None,
     quiet: Quiet = False,
@@ -79,6 +80,18 @@ def impute(
     from psmvae.cli import commands
 
     commands.impute(files, fitted, Terminal(quiet=quiet), multiple=multiple)
+
+
+@app.command()
+@expanded
+def analyse(options: AnalyseOptions, quiet: Quiet = False) -> None:
+    """Fit a model to every imputation of a long file and pool the estimates by Rubin's rules.
+
+    psmvae analyse all.csv --formula "bmi ~ age + chl"
+    """
+    from psmvae.cli.analyse import analyse
+
+    analyse(options, Terminal(quiet=quiet))
 
 
 @app.command()

@@ -26,6 +26,7 @@ from psmvae.cli.messages import option, remedies_as_options
 from psmvae.cli.methods import check_has_sets, check_options, has_parameter, method_of
 from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
+from psmvae.multiple.long_format import IMPUTATION, ROW, stack_tables
 from psmvae.table.column_checks import missing_value_codes
 from psmvae.table.frames import open_table
 from psmvae.table.io import write_table
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from psmvae.cli.terminal import Terminal
     from psmvae.imputers.base import Imputer
 
-# The column that numbers the imputations of a long file.
-IMPUTATION = "imputation"
-
 
 def impute(
     files: Files, source: ModelSource, terminal: Terminal, *, multiple: int | None = None
@@ -54,11 +52,8 @@ def impute(
     _check_paths(files, source, outputs)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        if long and IMPUTATION in table.table.column_names:
-            raise UsageError(
-                f"{files.table} has a column named {IMPUTATION!r}, which --multiple would add; "
-                "rename it, or write one file per imputation with {i} in the output's name"
-            )
+        if long:
+            _check_keys(files.table, table.table.column_names)
         imputer, table = _fitted_imputer(table, source, terminal, for_draws=multiple is not None)
         with terminal.working("Imputing"):
             if multiple is None:
@@ -68,11 +63,7 @@ def impute(
     with terminal.working("Writing"):
         completed = table.completed(filled, files.output)
         if long:
-            numbered = (
-                one.add_column(0, IMPUTATION, pa.array(np.full(one.num_rows, i)))
-                for i, one in enumerate(completed, start=1)
-            )
-            completed = [pa.concat_tables(numbered)]
+            completed = [stack_tables([table.incomplete(files.output), *completed])]
         for one, path in zip(completed, outputs, strict=True):
             write_table(one, path, force=files.force, inputs=[files.table])
     n_missing, n_left = _n_missing(table.modelled), _n_missing(filled[0])
@@ -187,6 +178,16 @@ def _outputs(output: Path, multiple: int | None) -> list[Path]:
     if multiple is None:
         raise UsageError(f"{output}: {{i}} is the number of an imputation and needs --multiple")
     return [output.with_name(output.name.replace("{i}", str(i))) for i in range(1, multiple + 1)]
+
+
+def _check_keys(path: Path, names: Iterable[str]) -> None:
+    """Refuse a table with the columns that a long file adds."""
+    for name in (IMPUTATION, ROW):
+        if name in names:
+            raise UsageError(
+                f"{path} has a column named {name!r}, which --multiple would add; rename it, or "
+                "write one file per imputation with {i} in the output's name"
+            )
 
 
 def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> None:

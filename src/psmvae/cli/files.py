@@ -79,6 +79,10 @@ class InputTable:
         """The cells as text, null where missing. In ignored columns no cell is missing."""
         return mark_missing(self.text, na=self.na, keep=self.ignored)
 
+    def incomplete(self, output: Path) -> Any:
+        """Return all columns as they are, for an output file."""
+        return self.table if self.text is None or not is_text_file(output) else self.as_written()
+
     def completed(self, filled: Sequence[Any], output: Path) -> list[Any]:
         """Return all columns of filled tables, for an output file."""
         tables = [self._with_ignored(one) for one in filled]

@@ -1,15 +1,18 @@
 """Multiple imputation: completed tables, analyses of them, and Rubin's rules."""
 
 from psmvae.multiple.estimates import Estimates, read_estimates
+from psmvae.multiple.how_many import HowMany
 from psmvae.multiple.imputation import MultipleImputation
-from psmvae.multiple.pooling import Analyses, PooledResults
-from psmvae.multiple.rubin import WaldTest
+from psmvae.multiple.pooling import Analyses, MissingInformationWarning, PooledResults
+from psmvae.multiple.rubin import PooledTest
 
 __all__ = [
     "Analyses",
     "Estimates",
+    "HowMany",
+    "MissingInformationWarning",
     "MultipleImputation",
     "PooledResults",
-    "WaldTest",
+    "PooledTest",
     "read_estimates",
 ]

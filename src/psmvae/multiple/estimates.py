@@ -90,6 +90,16 @@ def read_estimates(result: Any) -> Estimates:
     )
 
 
+def check_same_terms(one: Estimates, other: Estimates, names: tuple[str, str]) -> None:
+    """Raise if two analyses, named for the message, do not estimate the same terms."""
+    if one.terms != other.terms:
+        differing = sorted({*one.terms} ^ {*other.terms}) or list(other.terms)
+        raise ValueError(
+            f"{names[0]} and {names[1]} have different terms: {differing}. Every analysis must "
+            "estimate the same terms in the same order."
+        )
+
+
 def _make(
     terms: Any, estimate: Any, variance: Any = None, covariance: Any = None, dfcom: Any = None
 ) -> Estimates:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.multiple.bootstrap import bootstrap_estimates
+from psmvae.multiple.how_many import HowMany, how_many
+from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
-
-IMPUTATION, ROW = ".imp", ".id"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +67,8 @@ class MultipleImputation(Sequence[Any]):
         self,
         analysis: Callable[[Any], Any],
         *,
+        bootstrap: int | None = None,
+        random_state: int | None = None,
         n_jobs: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Analyses:
@@ -74,6 +78,13 @@ class MultipleImputation(Sequence[Any]):
         ----------
         analysis : callable
             Takes a completed table; returns what `psmvae.multiple.read_estimates` accepts.
+        bootstrap : int, optional
+            Number of bootstrap samples of the rows of each table. The analysis is repeated on each
+            of them, and the covariance of their estimates is the within-imputation variance. For
+            analyses that give no standard errors, such as those of scikit-learn. The results are
+            then of class `psmvae.multiple.Estimates`.
+        random_state : int, optional
+            Seed of the bootstrap samples.
         n_jobs : int, optional
             Number of processes, as in joblib. None runs in this process.
         progress : callable, optional
@@ -83,19 +94,85 @@ class MultipleImputation(Sequence[Any]):
         -------
         Analyses
             The results, to be pooled.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from psmvae import MICEImputer
+        >>> rng = np.random.default_rng(0)
+        >>> df = pd.DataFrame({"x": rng.normal(size=50)})
+        >>> df["y"] = 2 * df["x"] + rng.normal(size=50)
+        >>> df.loc[:9, "x"] = np.nan
+        >>> mi = MICEImputer(sample_posterior=True, random_state=0).fit(df).impute_multiple(df, m=5)
+        >>> fits = mi.analyse(
+        ...     lambda d: LinearRegression().fit(d[["x"]], d["y"]), bootstrap=50, random_state=0
+        ... )
+        >>> fits.pool(dfcom=48).summary()["term"].tolist()
+        ['intercept', 'x']
         """
+        calls = [partial(analysis, table) for table in self.tables]
+        if bootstrap is not None:
+            # one stream for each table: the samples do not depend on the order of the analyses
+            seeds = np.random.SeedSequence(random_state).spawn(self.m)
+            calls = [
+                partial(bootstrap_estimates, analysis, table, bootstrap, seed)
+                for table, seed in zip(self.tables, seeds, strict=True)
+            ]
         backend = _backend(self.original)
         if n_jobs is not None:
             from joblib import Parallel, delayed
 
             parallel = Parallel(n_jobs=n_jobs)
-            return Analyses(parallel(map(delayed(analysis), self.tables)), backend=backend)
+            return Analyses(parallel(delayed(call)() for call in calls), backend=backend)
         results = []
-        for table in self.tables:
-            results.append(analysis(table))
+        for call in calls:
+            results.append(call())
             if progress is not None:
                 progress(len(results), self.m)
         return Analyses(results, backend=backend)
+
+    def how_many(
+        self,
+        fits: Analyses,
+        *,
+        cv: float = 0.05,
+        conf_level: float = 0.95,
+        dfcom: float | None = None,
+    ) -> HowMany:
+        """Number of imputations for stable standard errors, by von Hippel (2020).
+
+        Parameters
+        ----------
+        fits : Analyses
+            What `analyse` returned.
+        cv : float, default=0.05
+            Coefficient of variation of the standard error if the table were imputed again.
+        conf_level : float, default=0.95
+            Level of the interval of the fraction of missing information; its upper limit is used.
+        dfcom : float, optional
+            Degrees of freedom of complete data. By default those of the results, or infinity.
+
+        Returns
+        -------
+        HowMany
+            The number, and the Monte Carlo errors of what was pooled.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from psmvae import MICEImputer
+        >>> rng = np.random.default_rng(0)
+        >>> df = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
+        >>> df.loc[:9, "a"] = np.nan
+        >>> mi = MICEImputer(sample_posterior=True, random_state=0).fit(df).impute_multiple(df, m=9)
+        >>> fits = mi.analyse(lambda d: {"mean of a": (d["a"].mean(), d["a"].var() / len(d))})
+        >>> mi.how_many(fits, dfcom=49).m > 9
+        True
+        """
+        if len(fits) != self.m:
+            raise ValueError(f"the analyses are of {len(fits)} tables, but there are {self.m}.")
+        return how_many(fits, cv=cv, conf_level=conf_level, dfcom=dfcom)
 
     def to_long(self) -> Any:
         """Stack the tables in the long format of R's mice.
@@ -105,12 +182,7 @@ class MultipleImputation(Sequence[Any]):
         DataFrame
             With columns ``.imp`` (0: incomplete table) and ``.id``, readable by R's ``as.mids``.
         """
-        frames = [_long(part, k) for k, part in enumerate([self.original, *self.tables])]
-        # an incomplete integer column may be of floats, a completed one of integers
-        completed = frames[1].schema.items()
-        first = _cast(frames[0], {n: dtype for n, dtype in completed if not dtype.is_integer()})
-        rest = [_cast(frame, first.schema) for frame in frames[1:]]
-        return nw.concat([first, *rest]).to_native()
+        return stack_tables([self.original, *self.tables])
 
     @classmethod
     def from_long(cls, table: Any) -> MultipleImputation:
@@ -126,25 +198,10 @@ class MultipleImputation(Sequence[Any]):
         MultipleImputation
             The completed tables, in the order of ``.imp``.
         """
-        frame = nw.from_native(table, eager_only=True)
-        absent = [name for name in (IMPUTATION, ROW) if name not in frame.columns]
-        if absent:
-            raise ValueError(f"a long table needs the columns '.imp' and '.id'; absent: {absent}.")
-        numbers = sorted(frame[IMPUTATION].unique().to_list())
-        if not numbers or numbers[0] != 0 or len(numbers) < 2:
-            raise ValueError(
-                "a long table needs the incomplete table as imputation 0 and at least one "
-                f"completed table, got .imp = {numbers}."
-            )
-        parts = [frame.filter(nw.col(IMPUTATION) == k) for k in numbers]
-        rows = parts[0][ROW].to_list()
-        for k, part in zip(numbers, parts, strict=True):
-            if part[ROW].to_list() != rows:
-                raise ValueError(f"imputations 0 and {k} differ in their rows (.id).")
-        bare = [part.drop(IMPUTATION, ROW) for part in parts]
-        mask = np.column_stack([_missing(bare[0][name]) for name in bare[0].columns])
-        native = [_reset(part.to_native()) for part in bare]
-        return cls(native[0], tuple(native[1:]), mask, {"source": "long table"})
+        original, *completed = split_tables(table)
+        frame = nw.from_native(original, eager_only=True)
+        mask = np.column_stack([_missing(frame[name]) for name in frame.columns])
+        return cls(original, tuple(completed), mask, {"source": "long table"})
 
 
 def _backend(table: Any) -> Backend:
@@ -153,31 +210,8 @@ def _backend(table: Any) -> Backend:
     return "pyarrow" if nw.dependencies.is_pyarrow_table(table) else "pandas"
 
 
-def _long(table: Any, k: int) -> nw.DataFrame[Any]:
-    """Return a table as a frame with its keys in front."""
-    if isinstance(table, np.ndarray):
-        columns = {f"x{j}": table[:, j] for j in range(table.shape[1])}
-        frame = nw.from_dict(columns, backend="pandas")
-    else:
-        frame = nw.from_native(_reset(table), eager_only=True)
-    numbers = {IMPUTATION: [k] * len(frame), ROW: list(range(1, len(frame) + 1))}
-    keys = nw.from_dict(numbers, backend=frame.implementation)
-    return nw.concat([keys, frame], how="horizontal")
-
-
-def _cast(frame: nw.DataFrame[Any], schema: Mapping[str, Any]) -> nw.DataFrame[Any]:
-    """Convert the columns whose dtype is not that of the schema."""
-    wrong = {name: dtype for name, dtype in schema.items() if frame.schema[name] != dtype}
-    return frame.with_columns(nw.col(name).cast(dtype) for name, dtype in wrong.items())
-
-
 def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
     missing: NDArray[np.bool_] = series.is_null().to_numpy().astype(bool)
     if series.dtype.is_float():
         missing = missing | np.isnan(series.to_numpy().astype(np.float64))
     return missing
-
-
-def _reset(table: Any) -> Any:
-    """Return a pandas frame with a default index; other tables have none."""
-    return table.reset_index(drop=True) if nw.dependencies.is_pandas_dataframe(table) else table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -13,11 +14,19 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from psmvae.multiple import rubin
-from psmvae.multiple.estimates import Estimates, read_estimates
+from psmvae.multiple.estimates import Estimates, check_same_terms, read_estimates
+from psmvae.multiple.likelihood import read_likelihood
 
 Floats = NDArray[np.float64]
 ScaleName = Literal["identity", "log", "logit", "fisher_z"]
 Backend = Literal["pandas", "polars", "pyarrow"]
+Test = Literal["D1", "D2", "D3"]
+# Above this fraction of missing information, most of what is known of a term was imputed.
+HIGH_FMI = 0.5
+
+
+class MissingInformationWarning(UserWarning):
+    """More than half of the information about a term is missing."""
 
 
 class Scale(NamedTuple):
@@ -100,7 +109,7 @@ class PooledResults:
             "std_error": error,
             "statistic": statistic,
             "df": p.df,
-            "p_value": 2 * stats.t.sf(np.abs(statistic), p.df),
+            "p_value": rubin.p_value(p),
             "conf_low": low,
             "conf_high": high,
             "riv": p.riv,
@@ -128,7 +137,7 @@ class Analyses(Sequence[Any]):
     Examples
     --------
     >>> from psmvae.multiple import Analyses
-    >>> Analyses([{"mean": (1.0, 0.5)}, {"mean": (3.0, 0.5)}]).pool().pooled.estimate
+    >>> Analyses([{"mean": (1.5, 0.5)}, {"mean": (2.5, 2.5)}]).pool().pooled.estimate
     array([2.])
     """
 
@@ -165,6 +174,11 @@ class Analyses(Sequence[Any]):
         -------
         PooledResults
             Use ``.summary()`` for a table.
+
+        Warns
+        -----
+        MissingInformationWarning
+            If the fraction of missing information of a term is above 0.5.
         """
         if scale not in SCALES:
             raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}.")
@@ -177,30 +191,60 @@ class Analyses(Sequence[Any]):
         variance = np.stack([one.variance for one in each]) * slope**2
         freedom = self._dfcom(each, dfcom)
         pooled = rubin.pool_scalars(estimate, variance, freedom, df=df)
+        _warn_of_missing_information(each[0].terms, pooled.fmi)
         return PooledResults(each[0].terms, len(each), freedom, pooled, scale, self.backend)
 
     def test(
-        self, hypothesis: str, *, method: Literal["D1", "D2"] = "D1", dfcom: float | None = None
-    ) -> rubin.WaldTest:
-        """Test linear hypotheses about several terms at once.
+        self, hypothesis: str, *, method: Test = "D1", dfcom: float | None = None
+    ) -> rubin.PooledTest:
+        """Test hypotheses about several terms at once.
 
         Parameters
         ----------
         hypothesis : str
             Terms and their values under the null hypothesis, such as ``"age = 0, chl = 0"``.
-        method : {"D1", "D2"}, default="D1"
-            D1 pools estimates and covariances and has more power, D2 pools the Wald statistics.
+        method : {"D1", "D2", "D3"}, default="D1"
+            D1 pools estimates and covariances. D2 pools the Wald statistics and has less power. D3
+            is the likelihood ratio test of Meng and Rubin (1992), for results of statsmodels: OLS,
+            Logit, Probit, Poisson, and GLM of the binomial and Poisson families. The restricted
+            model is fitted to each table here.
         dfcom : float, optional
-            Degrees of freedom of the analysis of complete data. By default those of the results.
+            Degrees of freedom of complete data, for D1. By default those of the results.
 
         Returns
         -------
-        WaldTest
+        PooledTest
             F statistic, degrees of freedom, p-value and relative increase in variance.
+
+        Raises
+        ------
+        TypeError
+            If `method` is "D3" and the results have no likelihood.
+
+        Notes
+        -----
+        D3 of linear models pools the maximum likelihood estimate of the residual variance with the
+        coefficients, as R's mitml does. R's ``mice::D3`` estimates it, and the intercept, again in
+        each table, and differs.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> import statsmodels.formula.api as smf
+        >>> from psmvae.multiple import Analyses
+        >>> rng = np.random.default_rng(0)
+        >>> tables = [pd.DataFrame(rng.normal(size=(50, 3)), columns=list("xyz")) for _ in range(5)]
+        >>> fits = Analyses([smf.ols("y ~ x + z", table).fit() for table in tables])
+        >>> fits.test("x = 0, z = 0", method="D3").p_value > 0.05
+        True
         """
         each = self._estimates()
         names, values = _parse(hypothesis, each[0].terms)
         at = [each[0].terms.index(name) for name in names]
+        if method == "D3":
+            return self._likelihood_ratio_test(at, values)
+        if method not in ("D1", "D2"):
+            raise ValueError(f"method must be 'D1', 'D2' or 'D3', got {method!r}.")
         covariances = [one.covariance for one in each if one.covariance is not None]
         if len(covariances) < len(each):
             raise ValueError("a test needs the covariance matrix of the estimates.")
@@ -208,23 +252,46 @@ class Analyses(Sequence[Any]):
         covariance = np.stack(covariances)[:, at][:, :, at]
         if method == "D1":
             return rubin.wald_d1(estimate, covariance, self._dfcom(each, dfcom))
-        if method == "D2":
-            solved = np.linalg.solve(covariance, estimate[..., None])[..., 0]
-            return rubin.pool_d2((estimate * solved).sum(1), len(at))
-        raise ValueError(f"method must be 'D1' or 'D2', got {method!r}.")
+        solved = np.linalg.solve(covariance, estimate[..., None])[..., 0]
+        return rubin.pool_d2((estimate * solved).sum(1), len(at))
+
+    def arrays(self, dfcom: float | None = None) -> tuple[tuple[str, ...], Floats, Floats, float]:
+        """Return the estimates of all imputations as arrays.
+
+        Parameters
+        ----------
+        dfcom : float, optional
+            Degrees of freedom of complete data. By default those of the results, or infinity.
+
+        Returns
+        -------
+        terms : tuple of str
+            Names of the estimated quantities.
+        estimate, variance : ndarray of shape (imputation, term)
+            Estimates and their variances.
+        dfcom : float
+            Degrees of freedom of complete data.
+        """
+        each = self._estimates()
+        estimate, variance = (
+            np.stack([getattr(one, name) for one in each]) for name in ("estimate", "variance")
+        )
+        return each[0].terms, estimate, variance, self._dfcom(each, dfcom)
+
+    def _likelihood_ratio_test(self, at: list[int], values: Floats) -> rubin.PooledTest:
+        likelihoods = [read_likelihood(result, at, values) for result in self.results]
+        full = np.mean([one.full for one in likelihoods], 0)
+        restricted = np.mean([one.restricted for one in likelihoods], 0)
+        own = [2 * (one.value(one.full) - one.value(one.restricted)) for one in likelihoods]
+        pooled = [2 * (one.value(full) - one.value(restricted)) for one in likelihoods]
+        return rubin.pool_d3(np.array(own), np.array(pooled), len(at))
 
     def _estimates(self) -> list[Estimates]:
         each = [read_estimates(result) for result in self.results]
         if len(each) < 2:
             raise ValueError(f"Rubin's rules need at least 2 imputations, got {len(each)}.")
-        first = each[0].terms
         for k, one in enumerate(each):
-            if one.terms != first:
-                differing = sorted({*first} ^ {*one.terms}) or list(one.terms)
-                raise ValueError(
-                    f"imputations 0 and {k} have different terms: {differing}. Every analysis must "
-                    "estimate the same terms in the same order."
-                )
+            check_same_terms(each[0], one, ("imputation 0", f"imputation {k}"))
         return each
 
     def _dfcom(self, each: list[Estimates], given: float | None) -> float:
@@ -234,15 +301,34 @@ class Analyses(Sequence[Any]):
         return min(known) if len(known) == len(each) else float("inf")
 
 
+def _warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
+    high = [f"{term} ({g:.2f})" for term, g in zip(terms, fmi, strict=True) if g > HIGH_FMI]
+    if high:
+        message = (
+            f"more than half of the information about {', '.join(high)} is missing (fmi): the "
+            "result depends mostly on the imputation model. Use more imputations (how_many), add "
+            "columns that predict the missing values, and compare other imputation models."
+        )
+        warnings.warn(message, MissingInformationWarning, stacklevel=3)
+
+
+_EQUATION = re.compile(r"\s*(.+?)\s*=\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)")
+
+
 def _parse(hypothesis: str, terms: Sequence[str]) -> tuple[list[str], Floats]:
-    """Read ``"a = 0, b = 1"``; a term may be of any characters but "=" and a comma."""
-    names, values = [], []
-    for part in hypothesis.split(","):
-        match = re.fullmatch(r"\s*(.+?)\s*=\s*([-+.\deE]+)\s*", part)
+    """Read ``"a = 0, b = 1"``; a term may have commas and equals signs of its own."""
+    found: dict[str, float] = {}
+    position = 0
+    while position < len(hypothesis):
+        match = _EQUATION.match(hypothesis, position)
         if match is None:
             raise ValueError(f"a hypothesis must have the form 'a = 0, b = 0', got {hypothesis!r}.")
-        if match[1] not in terms:
-            raise ValueError(f"unknown term {match[1]!r}; the analysis has {list(terms)}.")
-        names.append(match[1])
-        values.append(float(match[2]))
-    return names, np.array(values)
+        name, position = match[1], match.end()
+        if name not in terms:
+            raise ValueError(f"unknown term {name!r}; the analysis has {list(terms)}.")
+        if name in found:
+            raise ValueError(f"the hypothesis {hypothesis!r} has two values for {name!r}.")
+        found[name] = float(match[2])
+    if not found:
+        raise ValueError("the hypothesis is empty; it must have the form 'a = 0, b = 0'.")
+    return list(found), np.array(list(found.values()))

@@ -43,8 +43,8 @@ class Pooled(NamedTuple):
     fmi: Floats
 
 
-class WaldTest(NamedTuple):
-    """Result of a multivariate test of pooled estimates.
+class PooledTest(NamedTuple):
+    """Result of a test of several terms at once; made by `Analyses.test`.
 
     Parameters
     ----------
@@ -85,6 +85,14 @@ def pool_scalars(
     return Pooled(mean, ubar, b, t, riv, lambda_, freedom, fmi)
 
 
+def p_value(pooled: Pooled) -> Floats:
+    """Two-sided p-value ``(term,)`` of the hypothesis that a term is zero."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        statistic = pooled.estimate / np.sqrt(pooled.t)
+    p: Floats = 2 * stats.t.sf(np.abs(statistic), pooled.df)
+    return p
+
+
 def degrees_of_freedom(
     m: int, lambda_: Floats, dfcom: Any = np.inf, *, df: DegreesOfFreedom = DEFAULT
 ) -> Floats:
@@ -112,7 +120,7 @@ def degrees_of_freedom(
     return found
 
 
-def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> WaldTest:
+def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> PooledTest:
     """Test that all terms are zero, by the pooled Wald test D1 of Li et al. (1991)."""
     m, k = estimate.shape
     mean, ubar = estimate.mean(0), covariance.mean(0)
@@ -121,21 +129,42 @@ def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> Wald
     statistic = float(mean @ np.linalg.solve(ubar, mean) / (k * (1 + riv)))
     finite = np.isfinite(dfcom) and k * (m - 1) > 4
     df2 = reiter_df(k, m, riv, dfcom) if finite else li_df(k, m, riv)
-    return WaldTest(statistic, float(k), df2, float(stats.f.sf(statistic, k, df2)), riv)
+    return PooledTest(statistic, float(k), df2, float(stats.f.sf(statistic, k, df2)), riv)
 
 
-def pool_d2(statistic: Floats, k: int) -> WaldTest:
+def pool_d2(statistic: Floats, k: int) -> PooledTest:
     """Pool the χ² statistics ``(imputation,)`` of one test, by D2 of Li et al. (1991)."""
     m = len(statistic)
     riv = float((1 + 1 / m) * np.var(np.sqrt(statistic), ddof=1))
     value = float((statistic.mean() / k - (m + 1) / (m - 1) * riv) / (1 + riv))
     df2 = float(k ** (-3 / m) * (m - 1) * (1 + 1 / riv) ** 2) if riv > 0 else np.inf
     # a negative statistic is no evidence against the null hypothesis
-    return WaldTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
+    return PooledTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
+
+
+def pool_d3(at_own: Floats, at_pooled: Floats, k: int) -> PooledTest:
+    r"""Pool likelihood ratio statistics, by D3 of Meng and Rubin (1992).
+
+    ``at_own`` are the statistics ``(imputation,)`` with the likelihoods at the estimates of each
+    imputation, :math:`\bar d` their mean, ``at_pooled`` those at the pooled estimates,
+    :math:`\tilde d` their mean.
+
+    .. math::
+
+        D_3 = \frac{\tilde d}{k (1 + r)}, \quad
+        r = \frac{m + 1}{k (m - 1)} (\bar d - \tilde d)
+
+    A negative r is set to zero, as with ``ariv="positive"`` of R's mitml.
+    """
+    m = len(at_own)
+    riv = max(0.0, float((m + 1) / (k * (m - 1)) * (at_own.mean() - at_pooled.mean())))
+    statistic = float(at_pooled.mean() / (k * (1 + riv)))
+    df2 = li_df(k, m, riv)
+    return PooledTest(statistic, float(k), df2, float(stats.f.sf(statistic, k, df2)), riv)
 
 
 def li_df(k: int, m: int, riv: float) -> float:
-    """Denominator degrees of freedom of Li et al. (1991) for D1."""
+    """Denominator degrees of freedom of Li et al. (1991), for D1 and D3."""
     if riv <= 0:
         return float("inf")
     t = k * (m - 1)

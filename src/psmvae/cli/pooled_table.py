@@ -1,0 +1,110 @@
+"""Pooled estimates as text: an aligned table, Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from psmvae.cli.analyse_options import Format
+
+if TYPE_CHECKING:
+    from psmvae.multiple import PooledTest
+
+Rows = Sequence[Sequence[str]]
+_LATEX = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}  # fmt: skip
+
+
+def formatted(columns: Mapping[str, Sequence[Any]], how: Format, *, conf_level: float) -> str:
+    """Return the columns of a pooled summary as text that ends with a line break."""
+    if how is Format.CSV:
+        return _csv(columns)
+    rows = _readable(columns, conf_level)
+    if how is Format.MARKDOWN:
+        return _markdown(rows)
+    return _latex(rows) if how is Format.LATEX else _aligned(rows)
+
+
+def describe_test(hypothesis: str, method: str, test: PooledTest) -> str:
+    """Return the result of a test as one line."""
+    df2 = "inf" if test.df2 == float("inf") else f"{test.df2:.1f}"
+    return (
+        f"{method} test of {hypothesis}: F({test.df1:.0f}, {df2}) = {test.statistic:.3f}, "
+        f"p {_p_value(test.p_value, equals='= ')}, riv = {test.riv:.3f}"
+    )
+
+
+def _readable(columns: Mapping[str, Sequence[Any]], conf_level: float) -> Rows:
+    """The columns that an article reports, rounded, with their names in the first row."""
+    level = f"{100 * conf_level:g}%"
+    shown: dict[str, tuple[str, Callable[[Any], str]]] = {
+        "term": ("term", str),
+        "estimate": ("estimate", _number),
+        "std. error": ("std_error", _number),
+        f"{level} low": ("conf_low", _number),
+        f"{level} high": ("conf_high", _number),
+        "statistic": ("statistic", _number),
+        "df": ("df", lambda value: f"{value:.1f}"),
+        "p": ("p_value", _p_value),
+        "fmi": ("fmi", lambda value: f"{value:.3f}"),
+    }
+    cells = [[show(value) for value in columns[name]] for name, show in shown.values()]
+    return [list(shown), *(list(row) for row in zip(*cells, strict=True))]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 1e-3 or abs(value) >= 1e5 else f"{value:.4f}"
+
+
+def _p_value(value: float, equals: str = "") -> str:
+    return "< 0.001" if value < 0.001 else f"{equals}{value:.3f}"
+
+
+def _aligned(rows: Rows) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        numbers = [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *numbers]))
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], ""])
+
+
+def _markdown(rows: Rows) -> str:
+    lines = [" | ".join(cell.replace("|", r"\|") for cell in row) for row in rows]
+    rule = " | ".join(["---", *["---:"] * (len(rows[0]) - 1)])
+    return "".join(f"| {line} |\n" for line in (lines[0], rule, *lines[1:]))
+
+
+def _latex(rows: Rows) -> str:
+    lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows]
+    alignment = "l" + "r" * (len(rows[0]) - 1)
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{alignment}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
+
+
+def _escaped(cell: str) -> str:
+    escaped = re.sub(r"[\\~^&%$#_{}]", lambda match: _LATEX[match[0]], cell)
+    return escaped.replace("<", "$<$")
+
+
+def _csv(columns: Mapping[str, Sequence[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()

@@ -1,0 +1,117 @@
+"""Pooled fits of statsmodels against R's lm and glm on the same imputations."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("statsmodels")
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
+
+from psmvae import MultipleImputation
+from psmvae.multiple import Analyses
+
+# written by benchmarks/r_pool.R
+R = json.loads((Path(__file__).parent / "r_pool.json").read_text())["statsmodels"]
+MI = MultipleImputation.from_long(pd.DataFrame(R["data"]))
+
+
+def glm(formula, family):
+    return lambda table: smf.glm(formula, table, family=family).fit(tol=1e-12)
+
+
+FITS = {
+    "ols": MI.analyse(lambda table: smf.ols("y ~ x1 + x2 + g", table).fit()),
+    "binomial": MI.analyse(glm("z ~ x1 + x2 + y", sm.families.Binomial())),
+    "poisson": MI.analyse(glm("count ~ x1 + x2 + y", sm.families.Poisson())),
+}
+# R's name of each term, in R's order
+TERMS = {"(Intercept)": "Intercept", "gb": "g[T.b]", "gc": "g[T.c]"}
+NULL = {
+    "ols": "x2 = 0, g[T.b] = 0, g[T.c] = 0",
+    "binomial": "x2 = 0, y = 0",
+    "poisson": "x1 = 0, x2 = 0, y = 0",
+}
+
+
+@pytest.mark.parametrize("model", FITS)
+def test_pooled_fits_equal_those_of_r(model):
+    found = FITS[model].pool().summary().set_index("term")
+    terms = [TERMS.get(term, term) for term in R[model]["terms"]]
+    for name, expected in R[model]["pooled"].items():
+        np.testing.assert_allclose(found.loc[terms, name], expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", FITS)
+@pytest.mark.parametrize("method", ["D1_dfcom", "D2", "D3"])
+def test_tests_of_fits_equal_those_of_r(model, method):
+    found = FITS[model].test(NULL[model], method=method[:2])
+    np.testing.assert_allclose(list(found), list(R[model][method].values()), rtol=1e-8)
+
+
+def test_d3_of_logit_is_that_of_the_binomial_glm():
+    fits = MI.analyse(lambda table: smf.logit("z ~ x1 + x2 + y", table).fit(disp=False))
+    np.testing.assert_allclose(
+        fits.test(NULL["binomial"], method="D3"), list(R["binomial"]["D3"].values()), rtol=1e-6
+    )
+
+
+def test_d3_of_equal_tables_is_the_likelihood_ratio_test():
+    table = MI[0]
+    full, null = smf.ols("y ~ x1 + x2", table).fit(), smf.ols("y ~ x1", table).fit()
+    found = Analyses([full] * 3).test("x2 = 0", method="D3")
+    assert found.statistic == pytest.approx(2 * (full.llf - null.llf))
+    assert (found.df1, found.df2, found.riv) == (1, np.inf, 0)
+    # a hypothesis about all coefficients leaves nothing to estimate
+    every = Analyses([full] * 3).test("Intercept = 1, x1 = 0, x2 = 0", method="D3")
+    at = [2 * (full.llf - full.model.loglike([1, 0, 0])) / 3]
+    assert [every.statistic] == pytest.approx(at)
+
+
+def test_d3_of_values_other_than_zero_is_a_fit_with_an_offset():
+    fits = FITS["binomial"]
+    null = [
+        smf.glm("z ~ x1 + y", table, offset=0.5 * table["x2"], family=sm.families.Binomial()).fit(
+            tol=1e-12
+        )
+        for table in MI
+    ]
+    own = np.mean([2 * (a.llf - b.llf) for a, b in zip(fits, null, strict=True)])
+    b1, b0 = (np.mean([fit.params for fit in each], 0) for each in (fits, null))
+    pooled = np.mean(
+        [2 * (a.model.loglike(b1) - b.model.loglike(b0)) for a, b in zip(fits, null, strict=True)]
+    )
+    found = fits.test("x2 = 0.5", method="D3")
+    riv = 6 / 4 * (own - pooled)
+    assert found.riv == pytest.approx(riv)
+    assert found.statistic == pytest.approx(pooled / (1 + riv))
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda table: smf.wls("y ~ x1", table).fit(),
+        lambda table: smf.glm("I(count + 1) ~ x1", table, family=sm.families.Gamma(LOG)).fit(),
+        lambda table: {"x1": (table["x1"].mean(), 0.1)},
+    ],
+    ids=["wls", "gamma", "mapping"],
+)
+def test_d3_without_a_likelihood_names_the_other_tests(fit):
+    with pytest.raises(TypeError, match="use method 'D1' or 'D2'"):
+        MI.analyse(fit).test("x1 = 0", method="D3")
+
+
+LOG = sm.families.links.Log()
+
+
+def test_terms_with_commas_and_equals_signs_can_be_tested():
+    formula = "y ~ x1 + C(g, Treatment(reference='b'))"
+    fits = MI.analyse(lambda table: smf.ols(formula, table).fit())
+    found = fits.test(
+        "x1 = 0, C(g, Treatment(reference='b'))[T.a] = 0, C(g, Treatment(reference='b'))[T.c]=0"
+    )
+    other = MI.analyse(lambda table: smf.ols("y ~ x1 + g", table).fit())
+    np.testing.assert_allclose(found, other.test("x1 = 0, g[T.b] = 0, g[T.c] = 0"))
