@@ -15,6 +15,8 @@ MAX_PREDICTORS = 5
 # Cosines, and the standard deviation of their frequencies. A cosine varies along one to three
 # predictors, so that sums of them are smooth functions of few predictors.
 N_COSINES, FREQUENCY, MAX_ACTIVE = 32, 0.9, 3
+# Terms at most.
+MAX_TERMS = MAX_PREDICTORS * (MAX_PREDICTORS + 1) // 2 + N_COSINES
 # Fewest rows for each nonlinear term.
 ROWS_PER_TERM = 4
 
@@ -47,7 +49,7 @@ class Basis:
 
         ``low`` and ``high`` are the observed ranges of the predictors.
         """
-        n_rows, n = z.shape
+        n_rows = len(z)
         spread = np.maximum(z.std(0), 1e-12)
         association = np.abs(((z - z.mean(0)) * (y - y.mean())[:, None]).mean(0)) / spread
         n_terms = n_rows // ROWS_PER_TERM
@@ -57,7 +59,7 @@ class Basis:
         keep = (first != second) | (np.array([len(np.unique(z[:, k])) for k in at])[first] > 2)
         first, second = first[keep], second[keep]
         if len(at) == 0 or n_terms < len(first):
-            return cls.empty(n)
+            return cls.empty()
         n_cosines = min(N_COSINES, n_terms - len(first))
         n_active = rng.integers(1, min(MAX_ACTIVE, len(at)) + 1, n_cosines)
         order = rng.random((len(at), n_cosines)).argsort(0).argsort(0)
@@ -66,9 +68,8 @@ class Basis:
         return cls(at, first, second, frequency, phase, low[at], high[at])
 
     @classmethod
-    def empty(cls, n: int) -> Self:
+    def empty(cls) -> Self:
         """Return a basis without terms."""
-        del n
         none = np.zeros(0, dtype=np.intp)
         nothing = np.zeros(0)
         return cls(none, none, none, np.zeros((0, 0)), nothing, nothing, nothing)

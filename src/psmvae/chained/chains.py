@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from psmvae.chained.basis import Basis
+from psmvae.chained.basis import MAX_TERMS, Basis
 from psmvae.chained.levels import LevelParameters, fit_levels
 from psmvae.chained.numeric import NumericParameters, fit_numeric
 from psmvae.chained.predictors import Predictors
@@ -23,6 +24,9 @@ Parameters = NumericParameters | LevelParameters
 MAX_LINEAR = 60
 # Numbers that the chains of one block may hold at once.
 MAX_NUMBERS = 5 * 10**7
+# Work of a fit in chains times rounds: as much as fits into this many operations, within limits.
+OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 200
+N_ROUNDS, FEW_ROUNDS, N_PARAMETER_DRAWS = 10, 6, 60
 # Whole numbers with at most this many distinct values are drawn from donors.
 MAX_DISTINCT = 20
 
@@ -55,9 +59,28 @@ class Settings:
 
     n_chains: int = 20
     n_rounds: int = 10
-    n_kept: int = 5
+    n_kept: int = 3
     nonlinear: bool = True
     numeric_draws: Literal["auto", "residuals", "normal", "pmm"] = "auto"
+
+
+def settings_for(
+    n_rows: int,
+    n_columns: int,
+    numeric_draws: Literal["auto", "residuals", "normal", "pmm"] = "auto",
+    *,
+    nonlinear: bool = True,
+    fraction: float = 1.0,
+) -> Settings:
+    """Choose the numbers of chains and rounds; ``fraction`` is that of the usual work."""
+    n_terms = min(n_columns, MAX_LINEAR) + (MAX_TERMS if nonlinear else 0)
+    operations = 2.0 * n_rows * n_columns * n_terms**2
+    affordable = fraction * OPERATIONS / max(operations, 1.0)
+    chain_rounds = int(np.clip(affordable, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS))
+    n_rounds = N_ROUNDS if chain_rounds >= MAX_CHAIN_ROUNDS // 2 else FEW_ROUNDS
+    n_chains = max(1, chain_rounds // n_rounds)
+    n_kept = min(-(-N_PARAMETER_DRAWS // n_chains), n_rounds - 3)
+    return Settings(n_chains, n_rounds, n_kept, nonlinear, numeric_draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,16 +148,14 @@ class Chains:
             _Block(predictors, targets, settings, learned, x, m, chains, seed)
             for chains in _split(range(settings.n_chains), size)
         ]
-        kept: list[list[list[Parameters]]] = []
-        traces = []
-        for block in blocks:
-            kept.append(block.run())
-            traces.append(block.trace)
+        # the matrices are small: several threads take two to three times as long as one
+        with threadpool_limits(1, "blas"):
+            kept = [block.run() for block in blocks]
         parameters = [
             [_stack([block[j][r] for block in kept]) for r in range(settings.n_kept)]
             for j in range(len(targets))
         ]
-        trace = np.concatenate(traces, axis=2)
+        trace = np.concatenate([block.trace for block in blocks], axis=2)
         return cls(predictors, settings, targets, parameters, trace[0], trace[1])
 
     @property
@@ -154,8 +175,9 @@ class Chains:
         drawn = np.empty((len(x), n, x.shape[1]))
         per_draw = x.size + len(x) * (len(self.predictors.group) + _most_terms(self.targets))
         size = max(1, MAX_NUMBERS // max(per_draw, 1))
-        for keys in _split(range(n), size):
-            drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned)
+        with threadpool_limits(1, "blas"):
+            for keys in _split(range(n), size):
+                drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned)
         return drawn
 
     def _draw_block(
@@ -178,8 +200,6 @@ class Chains:
                     self.predictors, self.targets[j], parameters[j], z, values, rows,
                     learned.get(j), rng, self.settings,
                 )  # fmt: skip
-        for j in order:
-            _shift_cells(self.targets[j], values, np.flatnonzero(~m[:, j]), learned.get(j))
         return values.transpose(1, 0, 2)
 
 
@@ -232,7 +252,7 @@ class _Block:
                 if rows.size:
                     self._draw(j, found, rows, number)
                 if keeps:
-                    kept[j].insert(0, _thinned(found))
+                    kept[j].insert(0, _kept(found))
         return kept
 
     def _fit(self, j: int, start: Parameters | None) -> Parameters:
@@ -292,9 +312,12 @@ def _draw_cells(
     """Draw the cells of one column and write them to ``z`` and ``values`` in place."""
     j = target.j
     at = predictors.of(j)
-    prediction = None if learned is None else _prediction(predictors, j, learned)[rows]
+    prediction = shift = None
+    if learned is not None:
+        prediction = _prediction(predictors, j, learned)[rows]
+        shift = None if learned.shift is None else learned.shift[rows]
     if isinstance(parameters, LevelParameters):
-        codes = parameters.draw(z[:, rows][..., target.linear], prediction, rng)
+        codes = parameters.draw(z[:, rows][..., target.linear], prediction, shift, rng)
         values[:, rows, j] = codes
         z[:, rows[:, None], at] = predictors.encode(j, codes)
         return
@@ -307,20 +330,13 @@ def _draw_cells(
             terms, np.zeros(len(rows)) if prediction is None else prediction, rng,
             pmm=target.pmm, low=target.low, high=target.high,
         )  # fmt: skip
+    if shift is not None:
+        drawn = np.clip(drawn + shift / predictors.scale[at[0]], target.low, target.high)
     z[:, rows, at[0]] = drawn
     raw = drawn * predictors.scale[at[0]] + predictors.center[at[0]]
     if predictors.columns[j].kind == "count":
         raw = np.rint(np.maximum(np.expm1(np.minimum(raw, 30.0)), 0.0))
     values[:, rows, j] = raw
-
-
-def _shift_cells(
-    target: Target, values: Floats, rows: NDArray[np.intp], learned: Learned | None
-) -> None:
-    """Add the difference between missing and observed values to drawn cells, in place."""
-    if learned is None or learned.shift is None or learned.shift.ndim > 1:
-        return
-    values[:, rows, target.j] += learned.shift[rows]
 
 
 def _prediction(predictors: Predictors, j: int, learned: Learned) -> Floats:
@@ -355,7 +371,7 @@ def _targets(
         candidates = np.flatnonzero(may)
         best = candidates[np.argsort(-association[candidates], kind="stable")[:MAX_LINEAR]]
         linear = np.sort(best)
-        basis = Basis.empty(len(linear))
+        basis = Basis.empty()
         if settings.nonlinear and not column.levels and len(linear):
             rng = np.random.default_rng([seed, j])
             low, high = predictors.low[linear], predictors.high[linear]
@@ -381,8 +397,15 @@ def _split(keys: Sequence[int], size: int) -> list[Sequence[int]]:
     return [keys[start : start + size] for start in range(0, len(keys), size)]
 
 
-def _thinned(parameters: Parameters) -> Parameters:
-    return parameters.thinned() if isinstance(parameters, NumericParameters) else parameters
+def _kept(parameters: Parameters) -> Parameters:
+    """Return the parameters as they are kept: few donors, and float32 for a small model file."""
+    if isinstance(parameters, NumericParameters):
+        parameters = parameters.thinned()
+    small = {
+        name: value.astype(np.float32) if value.dtype == np.float64 else value
+        for name, value in parameters._asdict().items()
+    }
+    return type(parameters)(**small)
 
 
 def _stack(parts: list[Parameters]) -> Parameters:

@@ -48,23 +48,31 @@ class LevelParameters(NamedTuple):
     mode: Floats
     shares: Floats
 
-    def draw(self, x: Floats, learned: Floats | None, rng: Draws) -> Floats:
-        """Draw codes ``(chain, row)`` given predictors ``(chain, row, predictor)``."""
+    def draw(self, x: Floats, learned: Floats | None, shift: Floats | None, rng: Draws) -> Floats:
+        """Draw codes ``(chain, row)`` given predictors ``(chain, row, predictor)``.
+
+        ``shift`` ``(row, level)`` is added to the log probabilities.
+        """
         n_chains, n_rows = x.shape[:2]
+        probability = np.empty((n_chains, n_rows, len(self.order)))
+        remaining = np.ones((n_chains, n_rows))
         n_questions = self.coef.shape[1]
-        rest = self.order[n_questions:]
-        share = self.shares[rest] if learned is None else learned[:, rest]
-        cumulated = np.broadcast_to(share, (n_rows, len(rest))).cumsum(-1)
-        uniform = rng.uniform(n_questions + 1, n_rows)
-        at = (cumulated < uniform[:, -1, :, None] * cumulated[:, -1:]).sum(-1)
-        drawn = rest[np.minimum(at, len(rest) - 1)].astype(np.float64)
-        # backwards, so that the first question answered by yes has the last word
-        for q in reversed(range(n_questions)):
-            log_odds = (x @ self.coef[:, q, :, None])[..., 0] + self.intercept[:, q, None]
+        for q in range(n_questions):
+            log_odds = _linear(x, self.coef[:, q]) + self.intercept[:, q, None]
             if learned is not None:
                 log_odds = log_odds + self.learned_coef[:, q, None] * _odds(learned, self.order, q)
-            drawn = np.where(uniform[:, q] < _sigmoid(log_odds), self.order[q], drawn)
-        return drawn
+            yes = _sigmoid(log_odds)
+            probability[..., q] = remaining * yes
+            remaining = remaining * (1 - yes)
+        rest = self.order[n_questions:]
+        share = self.shares[rest] if learned is None else np.maximum(learned[:, rest], 1e-12)
+        probability[..., n_questions:] = remaining[..., None] * share / share.sum(-1, keepdims=True)
+        if shift is not None:
+            probability *= np.exp(shift[:, self.order])
+        cumulated = probability.cumsum(-1)
+        uniform = rng.uniform(n_rows) * cumulated[..., -1]
+        at = (cumulated < uniform[..., None]).sum(-1)
+        return self.order[np.minimum(at, len(self.order) - 1)].astype(np.float64)
 
 
 def fit_levels(

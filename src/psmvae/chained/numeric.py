@@ -25,7 +25,7 @@ PMM_DONORS = 5
 # Largest deviation of the log standard deviation of the noise from its mean.
 MAX_LOG_SCALE = 1.5
 # Donors kept for later draws.
-MAX_KEPT = 1000
+MAX_KEPT = 500
 # Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
 MAX_REDRAWS = 20
 

@@ -57,7 +57,9 @@ class Predictors:
     def encode(self, j: int, x: Floats) -> Floats:
         """Return the predictors of the model values ``x`` of column ``j``, on a new last axis."""
         at = self.of(j)
-        encoded: Floats = (_raw(self.columns[j], x, self.levels[j]) - self.center[at]) / self.scale[at]
+        encoded: Floats = (_raw(self.columns[j], x, self.levels[j]) - self.center[at]) / self.scale[
+            at
+        ]
         return encoded
 
     def of(self, j: int) -> NDArray[np.intp]:
