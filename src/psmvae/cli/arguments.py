@@ -139,14 +139,6 @@ Members = Annotated[
         help="Number of ensemble members to average: more is more accurate and slower.",
     ),
 ]
-Bootstrap = Annotated[
-    bool | None,
-    _model_option(
-        "--bootstrap",
-        help="Train each member on a bootstrap sample of the rows. Use it with --multiple and as "
-        "many --members as imputations.",
-    ),
-]
 Epochs = Annotated[
     int | None,
     _model_option(

@@ -50,7 +50,6 @@ _PARAMETERS = {
     "--sign": "mask_model",
     "--sets": "n_sets",
     "--members": "n_members",
-    "--bootstrap": "bootstrap",
     "--epochs": "max_epochs",
     "--max-time": "max_time",
     "--kind": "kinds",

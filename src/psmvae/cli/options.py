@@ -69,7 +69,6 @@ class ModelOptions:
     sign: a.SignOption = None
     sets: a.Sets = None
     members: a.Members = None
-    bootstrap: a.Bootstrap = None
     epochs: a.Epochs = None
     max_time: a.MaxTime = None
     kind: a.Kinds = None
@@ -115,7 +114,6 @@ class ModelOptions:
             mask_model=self._mask_model(),
             n_sets=self.sets,
             n_members=self.members,
-            bootstrap=self.bootstrap,
             max_epochs=self.epochs,
             max_time=self.max_time,
             kinds=self.kinds() or None,

@@ -42,12 +42,7 @@ class DeepImputer(Imputer):
     Parameters
     ----------
     n_members : int, default=1
-        Members of a deep ensemble, trained side by side. Imputations are averaged over members;
-        the draws of `sample` are distributed over them.
-    bootstrap : bool, default=False
-        Train each member on rows drawn with replacement, so that the draws of `sample` include the
-        uncertainty of the model, best with as many members as draws. Intervals by Rubin's rules are
-        then rather too wide. Single imputations are better without it.
+        Members of a deep ensemble, trained side by side. Their predictions are averaged.
     kinds : mapping of str to str, optional
         Kinds of columns that should not be inferred: "real", "positive" (log-normal), "integer",
         "count" (negative binomial), "binary", "ordinal" (cumulative logits) or "categorical".
@@ -106,7 +101,6 @@ class DeepImputer(Imputer):
     """
 
     n_members: int = 1
-    bootstrap: bool = False
     kinds: Mapping[str, str] | None = None
     handle_unknown: Literal["error", "missing"] = "error"
     network: Network | Literal["auto"] = "auto"
@@ -156,8 +150,7 @@ class DeepImputer(Imputer):
         checks.number("learning_rate", self.learning_rate, 0.0, open_low=True, words=("auto",))
         if self.max_time is not None:
             checks.number("max_time", self.max_time, 0.0, open_low=True)
-        for name in ("bootstrap", "verbose"):
-            checks.yes_or_no(name, getattr(self, name))
+        checks.yes_or_no("verbose", self.verbose)
 
     def _check_network(self) -> None:
         if not isinstance(self.network, Network) and self.network != "auto":
@@ -185,12 +178,16 @@ class DeepImputer(Imputer):
                 noise, report = Noise(self._seed(3), device), both(show, callback)
                 result = train(self._recipe(), x, m, self.config_, noise, report, began)
             self._finish_fit(result.history, x, m)
+            self._fit_draws(encoded, result.validation_mask, began)
         return result.interrupted
 
     def _finish_fit(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
         """Set the attributes that follow from a trained model; subclasses add theirs."""
         del x, m
         self._set_history(history)
+
+    def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
+        """Fit what draws need beside the model; ``held_out`` are the validation cells."""
 
     def _set_history(self, history: list[Progress]) -> None:
         self.history_ = history

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 10
+FORMAT_VERSION = 11
 MASKS = (SelfMask, JointMask, LatentMask, NoMask)
 # Objects that a file can hold, by name.
 PARTS: dict[str, type[Any]] = {

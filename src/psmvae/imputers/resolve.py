@@ -119,7 +119,6 @@ def _training(imputer: DeepImputer, preset: Preset, n_rows: int, n_columns: int)
         "patience": int(imputer.patience),
         "input_mask_rate": preset.input_mask_rate if masked == "auto" else float(masked),
         "weight_average": WEIGHT_AVERAGE if imputer.validation_fraction > 0 else 0.0,
-        "bootstrap": bool(imputer.bootstrap),
         "max_time": None if imputer.max_time is None else float(imputer.max_time),
     }
 

@@ -41,7 +41,6 @@ class Config:
     # decay of the running average of the weights that is kept; 0 keeps the weights themselves
     weight_average: float
     # whether each member is trained on rows drawn with replacement
-    bootstrap: bool = False
     # seconds that `fit` may take, and whether they selected the preset that learns fastest
     max_time: float | None = None
     fast_preset: bool = False

@@ -23,14 +23,12 @@ class TrainingData:
     The given ``x`` and mask ``m`` (1 observed, 0 missing) are ``(row, column)`` if the members
     share a table, or ``(member, row, column)``; missing cells of ``x`` may hold any value. A
     fraction of the observed cells, in the first ``validation_rows`` rows only if that is given, is
-    held out to measure the validation error. With ``bootstrap`` each member's rows are then drawn
-    with replacement, so that all copies of a row have the same validation cells.
+    held out to measure the validation error.
 
     ``x`` is 0 on missing cells, ``(1, row, column)`` or ``(member, row, column)``. The others are
     ``(member, row, column)``: ``m`` is 1 on observed cells other than validation cells,
     ``validation_mask`` is True on validation cells and ``known`` is 0 there, since their mask is
-    not scored either. ``observed`` is the mask before cells were held out; without bootstrap, ``m``
-    as it was given. ``bootstrap_rows`` ``(member, row)`` are the rows that a bootstrap drew, and
+    not scored either. ``observed`` is the mask before cells were held out;
     ``separate`` is whether each member was given its own table.
     """
 
@@ -42,7 +40,6 @@ class TrainingData:
         validation_fraction: float,
         noise: Noise,
         *,
-        bootstrap: bool = False,
         validation_rows: int | None = None,
     ) -> None:
         observed = m.expand(n_members, -1, -1)
@@ -54,11 +51,7 @@ class TrainingData:
         self.n_members, self.n_rows = self.m.shape[:2]
         self.known = (~validation_mask).to(m.dtype)
         self.validation_mask, self.observed = validation_mask, m
-        # after a bootstrap, copies of the first rows may be anywhere
-        self.validation_rows = None if bootstrap else validation_rows
-        self.bootstrap_rows: Tensor | None = None
-        if bootstrap:
-            self._resample(noise)
+        self.validation_rows = validation_rows
 
     @property
     def shared(self) -> bool:
@@ -106,16 +99,6 @@ class TrainingData:
         m = self.m[:, rows]
         return Batch(self.x[:, rows].expand(m.shape), m, m, self.known[:, rows])
 
-    def _resample(self, noise: Noise) -> None:
-        """Replace the rows of each member by rows drawn with replacement."""
-        drawn = noise.picks(self.n_members, self.n_rows)
-        # if a column has no observed cell in the drawn rows, the member uses the original rows
-        lost = (_take_rows(self.m, drawn).sum(1) == 0).any(1, keepdim=True)
-        rows = drawn.where(~lost, torch.arange(self.n_rows, device=drawn.device))
-        self.x, self.m = _take_rows(self.x, rows), _take_rows(self.m, rows)
-        self.known = _take_rows(self.known, rows)
-        self.validation_mask = _take_rows(self.validation_mask, rows)
-        self.observed, self.bootstrap_rows = _take_rows(self.observed, rows), rows
 
 
 def _take_rows(values: Tensor, rows: Tensor) -> Tensor:

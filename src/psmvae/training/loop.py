@@ -37,11 +37,16 @@ LossWrapper = Callable[[Loss, list[nn.Parameter], int], Loss]
 
 @dataclass
 class TrainingResult:
-    """Progress of each epoch, and the lowest validation error of each member, if any."""
+    """Progress of each epoch, and the lowest validation error of each member, if any.
+
+    ``validation_mask`` ``(member, row, column)`` are the validation cells, in the order of the
+    given rows.
+    """
 
     history: list[Progress] = field(default_factory=list)
     interrupted: bool = False
     best: list[float] = field(default_factory=list)
+    validation_mask: Tensor | None = None
 
 
 def train(
@@ -62,7 +67,7 @@ def train(
     """
     began = time.perf_counter() if began is None else began
     budget = TimeBudget(config.max_time, x.device, began)
-    data = _prepare(x, m, config, noise)
+    data, order = _prepare(x, m, config, noise)
     recipe.initialise(data, noise)
     calibration_fraction = _reserve_calibration(recipe, data, budget)
     with defer_interrupt() as interrupt:
@@ -70,25 +75,32 @@ def train(
         trainer.run(wrap_loss)
         if data.has_validation_cells:
             recipe.calibrate(data, noise, calibration_fraction)
+    mask = data.validation_mask
+    trainer.result.validation_mask = mask if order is None else mask[:, order.argsort()]
     return trainer.result
 
 
-def _prepare(x: Tensor, m: Tensor, config: Config, noise: Noise) -> TrainingData:
-    """Shuffle the rows of a large table and choose validation cells and bootstrap rows."""
-    n_rows = x.shape[-2]
+def _prepare(
+    x: Tensor, m: Tensor, config: Config, noise: Noise
+) -> tuple[TrainingData, Tensor | None]:
+    """Shuffle the rows of a large table and choose validation cells.
+
+    Also returns the order of the rows, if they were shuffled.
+    """
+    n_rows, order = x.shape[-2], None
     if n_rows > SHUFFLED_ABOVE:
         # some estimates use the first rows only, and must not depend on how the table is sorted
         order = noise.shuffles(1, n_rows)[0]
         x, m = x.index_select(-2, order), m.index_select(-2, order)
-    return TrainingData(
+    data = TrainingData(
         x,
         m,
         config.n_members,
         config.validation_fraction,
         noise,
-        bootstrap=config.bootstrap,
         validation_rows=config.validation_rows,
     )
+    return data, order
 
 
 def _reserve_calibration(recipe: Recipe, data: TrainingData, budget: TimeBudget) -> float:

@@ -1,0 +1,135 @@
+"""Proper draws of the imputers with latent variables."""
+
+# ruff: noqa: SLF001 (works on the fitted model of an imputer)
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.chains import Chains, Learned, Settings, settings_for
+from psmvae.imputers.base import Bools, Floats
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psmvae.imputers.latent import LatentImputer
+    from psmvae.kinds import Column
+    from psmvae.table.codec import Encoded
+
+# Operations per second of the chains, a low estimate, and the fraction of `max_time` for them.
+OPERATIONS_PER_SECOND, FRACTION_OF_TIME = 5e9, 0.15
+
+
+def fit_chains(
+    imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None, began: float
+) -> Chains:
+    """Fit chained regressions to the training table, with the predictions of the trained model."""
+    import torch
+
+    from psmvae.inference.hidden import predict_hidden
+
+    with torch.no_grad():
+        x, m = imputer._tensors(encoded.x, encoded.m)
+        predicted = predict_hidden(imputer.model_, x, m, held_out)
+        shifts = _shifts(imputer, encoded.x, encoded.m)
+    cells = None
+    if held_out is not None:
+        cells = imputer._in_table_order(held_out.any(0).cpu().numpy())
+    learned = {
+        j: Learned(
+            prediction,
+            None if cells is None else cells[:, j],
+            shifts.get(j),
+        )
+        for j, prediction in _by_table_column(imputer, predicted).items()
+    }
+    return Chains.fit(
+        imputer.schema_.modelled,
+        encoded.x,
+        encoded.m,
+        bounds=[bounds_of(column) for column in imputer.schema_.modelled],
+        seed=imputer._seed(5),
+        learned=learned,
+        settings=_settings(imputer, encoded.x.shape, began),
+    )
+
+
+def draw_chains(
+    imputer: LatentImputer, chains: Chains, x: Floats, m: Bools, n: int, seed: int
+) -> Floats:
+    """Draw the missing cells of ``x, m`` ``(row, column)``: ``(row, draw, column)``."""
+    import torch
+
+    from psmvae.inference.hidden import predict_missing
+    from psmvae.nn.matmul_backend import use_blas
+
+    with use_blas(), torch.no_grad():
+        predicted = predict_missing(imputer.model_, *imputer._tensors(x, m))
+        shifts = _shifts(imputer, x, m)
+    learned = {
+        j: Learned(prediction, None, shifts.get(j))
+        for j, prediction in _by_table_column(imputer, predicted).items()
+    }
+    return chains.draw(x, m, n, seed, learned)
+
+
+def bounds_of(column: Column) -> tuple[float, float]:
+    """Return the limits of a numeric column in model values; infinite ones if it has none."""
+    from psmvae.kinds import KINDS
+
+    if column.levels:
+        return -np.inf, np.inf
+    low, high = getattr(column, "low", None), getattr(column, "high", None)
+    limits = np.array([-np.inf if low is None else low, np.inf if high is None else high])
+    with np.errstate(all="ignore"):
+        low, high = KINDS[column.kind].standardise(limits, column)
+    return (-np.inf if np.isnan(low) else float(low)), float(high)
+
+
+def _settings(imputer: LatentImputer, shape: tuple[int, ...], began: float) -> Settings:
+    """Choose numbers of chains and rounds that `max_time` allows."""
+    fraction = 1.0
+    if imputer.max_time is not None:
+        left = float(imputer.max_time) - (time.perf_counter() - began)
+        seconds = max(left, FRACTION_OF_TIME * float(imputer.max_time))
+        fraction = min(1.0, seconds * OPERATIONS_PER_SECOND / 2e11)
+    return settings_for(shape[0], shape[1], imputer.numeric_draws, fraction=fraction)
+
+
+def _shifts(imputer: LatentImputer, x: Floats, m: Bools) -> dict[int, NDArray[Any]]:
+    """Return how missing cells differ from observed ones according to the mask model.
+
+    Differences of means, or of log probabilities of levels; empty unless the mask model depends on
+    x, or missing cells have a distribution of their own.
+    """
+    from psmvae.inference.hidden import predict_missing, split_columns
+
+    model = imputer.model_
+    if not model.imputes_from_x_mis:
+        return {}
+    tensors = imputer._tensors(x, m)
+    missing = split_columns(model, imputer._posterior(imputer._seed(1)).expected(*tensors))
+    observed = predict_missing(model, *tensors)
+    shifts = {}
+    for j, (of_missing, of_observed) in enumerate(zip(missing, observed, strict=True)):
+        if of_missing.ndim > 1:
+            shifts[j] = of_missing.clamp(min=1e-6).log() - of_observed.clamp(min=1e-6).log()
+        else:
+            shifts[j] = of_missing - of_observed
+    return _by_table_column(imputer, [shifts[j] for j in range(len(shifts))])
+
+
+def _by_table_column(imputer: LatentImputer, values: list[Tensor]) -> dict[int, Floats]:
+    """Return tensors of the model's columns as arrays by the table's column."""
+    order = imputer._layout().order
+    columns = imputer.schema_.modelled
+    found = {}
+    for k, value in enumerate(values):
+        column = columns[order[k]]
+        array = value.double().cpu().numpy()
+        found[order[k]] = array[:, : column.n_levels] if column.levels else array
+    return found
