@@ -24,6 +24,7 @@ from psmvae.imputers.deep import DeepImputer
 from psmvae.kinds import KINDS
 from psmvae.nn.matmul_backend import use_blas
 from psmvae.nn.noise import Noise
+from psmvae.table.codec import Encoded
 from psmvae.training.loop import train
 from psmvae_paper.compiled import compile_long_trainings
 
@@ -136,6 +137,9 @@ def _train(
         if result.best:
             history[-1] = dataclasses.replace(history[-1], best_validation_error=result.best[k])
         imputer._finish_fit(history, x, m)
+        mask = result.validation_mask
+        own = None if mask is None else mask[k : k + 1]
+        imputer._fit_draws(Encoded(*cells[k]), own, began)
 
 
 def _groups_by_n_sets(imputers: Sequence[DeepImputer]) -> list[list[int]]:

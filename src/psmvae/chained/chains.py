@@ -25,8 +25,8 @@ MAX_LINEAR = 60
 # Numbers that the chains of one block may hold at once.
 MAX_NUMBERS = 5 * 10**7
 # Work of a fit in chains times rounds: as much as fits into this many operations, within limits.
-OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 200
-N_ROUNDS, FEW_ROUNDS, N_PARAMETER_DRAWS = 10, 6, 60
+OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 120
+N_ROUNDS, N_PARAMETER_DRAWS = 6, 60
 # Whole numbers with at most this many distinct values are drawn from donors.
 MAX_DISTINCT = 20
 
@@ -58,7 +58,7 @@ class Settings:
     """
 
     n_chains: int = 20
-    n_rounds: int = 10
+    n_rounds: int = 6
     n_kept: int = 3
     nonlinear: bool = True
     numeric_draws: Literal["auto", "residuals", "normal", "pmm"] = "auto"
@@ -77,10 +77,9 @@ def settings_for(
     operations = 2.0 * n_rows * n_columns * n_terms**2
     affordable = fraction * OPERATIONS / max(operations, 1.0)
     chain_rounds = int(np.clip(affordable, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS))
-    n_rounds = N_ROUNDS if chain_rounds >= MAX_CHAIN_ROUNDS // 2 else FEW_ROUNDS
-    n_chains = max(1, chain_rounds // n_rounds)
-    n_kept = min(-(-N_PARAMETER_DRAWS // n_chains), n_rounds - 3)
-    return Settings(n_chains, n_rounds, n_kept, nonlinear, numeric_draws)
+    n_chains = max(1, chain_rounds // N_ROUNDS)
+    n_kept = min(-(-N_PARAMETER_DRAWS // n_chains), N_ROUNDS - 2)
+    return Settings(n_chains, N_ROUNDS, n_kept, nonlinear, numeric_draws)
 
 
 @dataclass(frozen=True, eq=False)

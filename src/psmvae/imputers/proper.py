@@ -28,6 +28,19 @@ def fit_chains(
     imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None, began: float
 ) -> Chains:
     """Fit chained regressions to the training table, with the predictions of the trained model."""
+    return Chains.fit(
+        imputer.schema_.modelled,
+        encoded.x,
+        encoded.m,
+        bounds=[bounds_of(column) for column in imputer.schema_.modelled],
+        seed=imputer._seed(5),
+        learned=learn(imputer, encoded, held_out),
+        settings=_settings(imputer, encoded.x.shape, began),
+    )
+
+
+def learn(imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None) -> dict[int, Learned]:
+    """Return what the trained model says about each column of the training table."""
     import torch
 
     from psmvae.inference.hidden import predict_hidden
@@ -39,23 +52,10 @@ def fit_chains(
     cells = None
     if held_out is not None:
         cells = imputer._in_table_order(held_out.any(0).cpu().numpy())
-    learned = {
-        j: Learned(
-            prediction,
-            None if cells is None else cells[:, j],
-            shifts.get(j),
-        )
+    return {
+        j: Learned(prediction, None if cells is None else cells[:, j], shifts.get(j))
         for j, prediction in _by_table_column(imputer, predicted).items()
     }
-    return Chains.fit(
-        imputer.schema_.modelled,
-        encoded.x,
-        encoded.m,
-        bounds=[bounds_of(column) for column in imputer.schema_.modelled],
-        seed=imputer._seed(5),
-        learned=learned,
-        settings=_settings(imputer, encoded.x.shape, began),
-    )
 
 
 def draw_chains(

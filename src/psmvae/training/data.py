@@ -100,7 +100,6 @@ class TrainingData:
         return Batch(self.x[:, rows].expand(m.shape), m, m, self.known[:, rows])
 
 
-
 def _take_rows(values: Tensor, rows: Tensor) -> Tensor:
     """Index the rows of each member."""
     if values.ndim == 2 or values.shape[0] == 1:

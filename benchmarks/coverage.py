@@ -1,0 +1,276 @@
+"""Coverage of intervals by Rubin's rules, on simulated tables with a known truth.
+
+For each design and number of rows, tables are drawn, their missing cells imputed 20 times, and the
+estimates pooled with the degrees of freedom of Barnard and Rubin. The methods are the default
+`PSMVAEImputer`, `MICEImputer` with Bayesian regression ("norm") and with predictive mean matching
+("pmm"), complete cases and the full data. With ``--r FOLDER``, R's mice imputes the same tables by
+`coverage.R`.
+
+The default is trained on many tables at once as one stacked model, which takes a CUDA device
+seconds instead of hours; the design with mixed kinds is fitted one table after another by the
+public interface. Run with
+
+    python benchmarks/coverage.py run [--designs NAME ...] [--rows 100 300] [--tables 400]
+    python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 100]
+    python benchmarks/coverage.py page
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import time
+import warnings
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+# one thread for each worker; set before NumPy is imported
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from scipy import stats
+
+from coverage_designs import DESIGNS, LINEAR, analyse, frame, make, names
+from pages import DOCS, write_page
+from psmvae import MICEImputer, PSMVAEImputer
+from psmvae.multiple.rubin import pool_scalars
+
+RESULTS = Path(__file__).parent / "results" / "coverage.json"
+PAGE = DOCS / "coverage.md"
+N_IMPUTATIONS, N_TRUTH = 20, 2_000_000
+OURS = "PSMVAEImputer"
+METHODS = ("full data", "complete cases", OURS, "MICE norm", "MICE pmm", "R norm", "R pmm")
+# Tables trained as one stack; results do not depend on it but for random numbers.
+STACK = 200
+
+Table = tuple[float, float, float, float]
+"""Estimate, standard error, degrees of freedom and √B of one term."""
+
+
+def table_of(design: str, n: int, number: int) -> tuple[Any, Any]:
+    """Return the complete table and the missing cells of one replication."""
+    key = [list(DESIGNS).index(design), n, number]
+    return make(design, np.random.default_rng(key), n)
+
+
+def pooled(design: str, tables: Iterable[Any], n: int) -> dict[str, Table]:
+    """Analyse completed tables and pool."""
+    each = [analyse(design, table) for table in tables]
+    terms = list(each[0])
+    estimate = np.array([[one[term][0] for term in terms] for one in each])
+    variance = np.array([[one[term][1] ** 2 for term in terms] for one in each])
+    found = pool_scalars(estimate, variance, n - 3)
+    columns = (found.estimate, np.sqrt(found.t), found.df, np.sqrt(found.b))
+    return {term: tuple(float(c[k]) for c in columns) for k, term in enumerate(terms)}
+
+
+def one_table(job: tuple[str, int, int, Any]) -> dict[str, dict[str, Table]]:
+    """Return the pooled estimates of all methods for one table."""
+    design, n, number, learned = job
+    table, missing = table_of(design, n, number)
+    data, found = frame(design, table, missing), {}
+    for name, rows in (("full data", slice(None)), ("complete cases", ~missing.any(1))):
+        estimates = analyse(design, table[rows])
+        freedom = len(table[rows]) - 3
+        found[name] = {term: (b, s, freedom, 0.0) for term, (b, s) in estimates.items()}
+    for method in ("norm", "pmm"):
+        imputer = MICEImputer(method=method, random_state=number).fit(data)
+        found[f"MICE {method}"] = _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), n)
+    if learned is None:
+        import torch
+
+        torch.set_num_threads(1)
+        began = time.perf_counter()
+        imputer = PSMVAEImputer(random_state=number, device="cpu").fit(data)
+        drawn = imputer.sample(data, N_IMPUTATIONS)
+        found["seconds"] = {"": (time.perf_counter() - began, 0.0, 0.0, 0.0)}
+        found[OURS] = _pool_frames(design, drawn, n)
+        return found
+    from psmvae.chained.chains import Chains, settings_for
+
+    columns, x, m, bounds, predictions, seed = learned
+    settings = settings_for(*x.shape)
+    chains = Chains.fit(
+        columns, x, m, bounds=bounds, seed=seed, learned=predictions, settings=settings
+    )
+    drawn = chains.draw(x, m, N_IMPUTATIONS, seed + 1, predictions)
+    center = np.array([column.center for column in columns])
+    scale = np.array([column.scale for column in columns])
+    filled = np.where(missing[:, None], drawn * scale + center, table[:, None])
+    found[OURS] = pooled(design, filled.transpose(1, 0, 2), n)
+    return found
+
+
+def _pool_frames(design: str, tables: list[Any], n: int) -> dict[str, Table]:
+    return pooled(design, [table.to_numpy(dtype=float) for table in tables], n)
+
+
+def stacked(design: str, n: int, numbers: range) -> list[Any]:
+    """Train the default on tables as one stack; return what the chains need of each."""
+    import torch
+
+    from psmvae.imputers.proper import bounds_of, learn
+    from psmvae_paper.stacked_fit import fit_stacked
+
+    class Recorded(PSMVAEImputer):
+        """Keeps the validation cells; the chains are fitted by the workers."""
+
+        def _fit_draws(self, encoded: Any, held_out: Any, began: float) -> None:
+            del began
+            self.recorded_ = (encoded, held_out)
+            self.chains_ = None
+
+    tables = [table_of(design, n, number) for number in numbers]
+    data = [np.where(missing, np.nan, table) for table, missing in tables]
+    fitted = fit_stacked([Recorded(random_state=number) for number in numbers], data)
+    jobs = []
+    for imputer in fitted:
+        encoded, held_out = imputer.recorded_
+        with torch.no_grad():
+            learned = learn(imputer, encoded, held_out)
+        columns = imputer.schema_.modelled
+        bounds = [bounds_of(column) for column in columns]
+        jobs.append((columns, encoded.x, encoded.m, bounds, learned, imputer._seed(5)))
+    return jobs
+
+
+def run(designs: list[str], rows: list[int], n_tables: int, workers: int, out: Path) -> None:
+    """Run the study and write its records after each design and number of rows."""
+    import torch
+
+    stacks = torch.cuda.is_available()
+    context = __import__("multiprocessing").get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        waiting = []
+        for n in rows:
+            for design in designs:
+                began = time.perf_counter()
+                jobs: list[Any] = [None] * n_tables
+                if stacks and not design.startswith("mixed"):
+                    parts = [range(k, min(k + STACK, n_tables)) for k in range(0, n_tables, STACK)]
+                    jobs = [job for part in parts for job in stacked(design, n, part)]
+                print(f"{design}, {n} rows: trained in {time.perf_counter() - began:.0f} s")
+                tasks = [(design, n, k, job) for k, job in enumerate(jobs)]
+                waiting.append((design, n, pool.map(one_table, tasks, chunksize=2)))
+                # what is finished is written while the next stack trains
+        for design, n, found in waiting:
+            record(out, design, n, list(found))
+
+
+def record(out: Path, design: str, n: int, each: list[dict[str, dict[str, Table]]]) -> None:
+    """Summarise the tables of one design and add them to the records."""
+    truth_table, _ = make(design, np.random.default_rng(0), N_TRUTH)
+    truth = {term: b for term, (b, _) in analyse(design, truth_table).items()}
+    records = json.loads(out.read_text()) if out.exists() else {}
+    entry = records.setdefault(f"{design}, {n}", {})
+    seconds = [one.pop("seconds")[""][0] for one in each if "seconds" in one]
+    if seconds:
+        entry["seconds"] = float(np.median(seconds))
+    for method in each[0]:
+        entry[method] = {
+            term: summary([one[method][term] for one in each], value)
+            for term, value in truth.items()
+        }
+    out.write_text(json.dumps(records, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    print(f"{design}, {n} rows: recorded {len(each)} tables", flush=True)
+
+
+def summary(each: list[Table], truth: float) -> dict[str, float]:
+    """Return bias, mean width, coverage and mean √B of one term."""
+    b, se, freedom, between = np.array(each).T
+    half = stats.t.ppf(0.975, freedom) * se
+    figures = {
+        "bias": np.mean(b - truth),
+        "width": 2 * np.mean(half),
+        "coverage": np.mean(np.abs(b - truth) <= half),
+        "se": np.mean(se),
+        "sqrt_b": np.mean(between),
+    }
+    return {name: float(f"{value:.4g}") for name, value in figures.items()} | {"tables": len(each)}
+
+
+def run_r(designs: list[str], rows: list[int], n_tables: int, folder: Path, out: Path) -> None:
+    """Impute by R's mice and add the results to the records."""
+    import pandas as pd
+
+    for n in rows:
+        for design in designs:
+            place = folder / f"{design.replace(', ', '_')}_{n}"
+            place.mkdir(parents=True, exist_ok=True)
+            for k in range(n_tables):
+                data = frame(design, *table_of(design, n, k))
+                data.to_csv(place / f"{k:04}.csv", index=False)
+            each: list[dict[str, dict[str, Table]]] = [{} for _ in range(n_tables)]
+            for method in ("norm", "pmm"):
+                script = Path(__file__).parent / "coverage.R"
+                subprocess.run(["Rscript", str(script), str(place), method], check=True)  # noqa: S607
+                for k in range(n_tables):
+                    long = pd.read_csv(place / method / f"{k:04}.csv")
+                    parts = [part for _, part in long.groupby(".imp")]
+                    tables = [part[list(names(design))].to_numpy(dtype=float) for part in parts]
+                    each[k][f"R {method}"] = pooled(design, tables, n)
+            record(out, design, n, each)
+
+
+def page(records: dict[str, Any]) -> str:
+    """Return the tables of the documentation."""
+    parts = []
+    for design, cells in DESIGNS.items():
+        sizes = [n for n in (100, 300, 1000, 5000) if f"{design}, {n}" in records]
+        if not sizes:
+            continue
+        parts.append(f"### {design[0].upper()}{design[1:]}\n\nMissing: {cells}.\n")
+        for n in sizes:
+            parts.append(_page_of(design, n, records[f"{design}, {n}"]))
+    return "\n".join(parts)
+
+
+def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
+    present = [method for method in METHODS if method in entry]
+    terms = list(entry["full data"]) if "full data" in entry else list(entry[present[0]])
+    counts = {method: entry[method][terms[0]]["tables"] for method in present}
+    most = max(counts.values())
+    lines = [f"{n:,} rows, {most} tables", "", f"| | {' | '.join(terms)} |"]
+    lines.append("| --- |" + " --- |" * len(terms))
+    for method in present:
+        cells = []
+        for term in terms:
+            one, full = entry[method][term], entry["full data"][term]
+            text = f"{one['bias'] / full['se']:+.2f} / {one['width']:.3g} / {one['coverage']:.1%}"
+            cells.append(text.replace("%", ""))
+        label = method if counts[method] == most else f"{method} ({counts[method]} tables)"
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    yardstick = entry.get("MICE norm")
+    if design in LINEAR and yardstick and OURS in entry:
+        ratios = [entry[OURS][term]["sqrt_b"] / yardstick[term]["sqrt_b"] for term in terms]
+        lines.append(f"| √B, ratio to norm | {' | '.join(f'{r:.2f}' for r in ratios)} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Run the study, R's part of it, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=("run", "r", "page"))
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--designs", nargs="+", choices=tuple(DESIGNS), default=list(DESIGNS))
+    parser.add_argument("--rows", nargs="+", type=int, default=[100, 300, 1000, 5000])
+    parser.add_argument("--tables", type=int, default=400)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if options.what == "page":
+        write_page(PAGE, "coverage", page(json.loads(options.out.read_text())))
+    elif options.what == "r":
+        run_r(options.designs, options.rows, options.tables, options.folder, options.out)
+    else:
+        run(options.designs, options.rows, options.tables, options.workers, options.out)
+
+
+if __name__ == "__main__":
+    main()
