@@ -14,7 +14,7 @@ from psmvae.chained.basis import MAX_TERMS, Basis
 from psmvae.chained.levels import LevelParameters, fit_levels
 from psmvae.chained.numeric import NumericParameters, fit_numeric
 from psmvae.chained.predictors import Predictors
-from psmvae.chained.regression import Draws
+from psmvae.chained.regression import Draws, dependent
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -116,6 +116,8 @@ class Chains:
     targets: list[Target]
     # drawn parameters of each column: those of the last round first
     parameters: list[list[Parameters]]
+    # predictors of each column that are constant or collinear among the rows with it observed
+    dropped: list[NDArray[np.intp]]
     # means and standard deviations of the imputed cells, (round, chain, column)
     trace_mean: Floats = field(repr=False)
     trace_deviation: Floats = field(repr=False)
@@ -155,7 +157,8 @@ class Chains:
             for j in range(len(targets))
         ]
         trace = np.concatenate([block.trace for block in blocks], axis=2)
-        return cls(predictors, settings, targets, parameters, trace[0], trace[1])
+        dropped = [blocks[0].dropped(target) for target in targets]
+        return cls(predictors, settings, targets, parameters, dropped, trace[0], trace[1])
 
     @property
     def n_parameter_draws(self) -> int:
@@ -254,6 +257,12 @@ class _Block:
                     kept[j].insert(0, _kept(found))
         return kept
 
+    def dropped(self, target: Target) -> NDArray[np.intp]:
+        """Return the linear predictors that the regression of a column leaves out."""
+        z = self.z[0, self.m[:, target.j]][:, target.linear]
+        away = z - z.mean(0)
+        return target.linear[dependent(away.T @ away)]
+
     def _fit(self, j: int, start: Parameters | None) -> Parameters:
         target, column = self.targets[j], self.predictors.columns[j]
         rows = np.flatnonzero(self.m[:, j])
@@ -320,15 +329,10 @@ def _draw_cells(
         values[:, rows, j] = codes
         z[:, rows[:, None], at] = predictors.encode(j, codes)
         return
-    terms = target.terms(z[:, rows])
-    if settings.numeric_draws == "normal":
-        mean = parameters.mean(terms, 0.0 if prediction is None else prediction)
-        drawn = mean + parameters.sigma[:, None] * rng.normal(len(rows))
-    else:
-        drawn = parameters.draw(
-            terms, np.zeros(len(rows)) if prediction is None else prediction, rng,
-            pmm=target.pmm, low=target.low, high=target.high,
-        )  # fmt: skip
+    drawn = parameters.draw(
+        target.terms(z[:, rows]), np.zeros(len(rows)) if prediction is None else prediction, rng,
+        pmm=target.pmm, low=target.low, high=target.high, normal=settings.numeric_draws == "normal",
+    )  # fmt: skip
     if shift is not None:
         drawn = np.clip(drawn + shift / predictors.scale[at[0]], target.low, target.high)
     z[:, rows, at[0]] = drawn

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.numeric import MIN_HELD_OUT, P_NOT_USED
-from psmvae.chained.regression import Draws
+from psmvae.chained.regression import Draws, dependent
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -89,8 +89,12 @@ def fit_levels(
     """Draw the parameters of a column from their posterior given its observed rows.
 
     ``x`` are predictors ``(chain, row, predictor)``, ``codes`` ``(row,)`` and the learned
-    probabilities ``(row, level)``.
+    probabilities ``(row, level)``. Predictors that are constant or collinear are left out, as in
+    the regression of a number: their coefficients would be drawn from the prior.
     """
+    away = x - x.mean(1, keepdims=True)
+    dropped = dependent((away.mT @ away).mean(0))
+    x = np.where(dropped, 0.0, x)
     counts = np.bincount(codes, minlength=n_levels)
     order = np.arange(n_levels) if ordered else np.argsort(-counts, kind="stable")
     # levels that do not occur are never drawn
@@ -124,7 +128,7 @@ def fit_levels(
         mode[:, q] = at
         drawn = at + (root @ rng.normal(n + 1)[..., None])[..., 0]
         drawn = drawn - learned_coef[:, q, None] * projection
-        intercept[:, q], coef[:, q] = drawn[:, 0], drawn[:, 1:]
+        intercept[:, q], coef[:, q] = drawn[:, 0], np.where(dropped, 0.0, drawn[:, 1:])
     return LevelParameters(order, coef, intercept, learned_coef, mode, counts / counts.sum())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -55,25 +56,27 @@ class NumericParameters(NamedTuple):
         return np.asarray(linear + self.learned_coef[:, None] * learned)
 
     def draw(
-        self, terms: Floats, learned: Floats, rng: Draws, *, pmm: bool, low: float, high: float
+        self,
+        terms: Floats,
+        learned: Floats,
+        rng: Draws,
+        *,
+        pmm: bool,
+        low: float,
+        high: float,
+        normal: bool = False,
     ) -> Floats:
-        """Draw cells ``(chain, row)``, truncated to the bounds."""
+        """Draw cells ``(chain, row)``, truncated to the bounds; ``normal`` draws Normal noise."""
         mean = self.mean(terms, learned)
         if pmm:
             return self._donors(mean, PMM_DONORS, rng)
+        if normal:
+            sigma, n_cells = self.sigma[:, None], mean.shape[1]
+            return _truncated(lambda: mean + sigma * rng.normal(n_cells), low, high)
         log_scale = ((terms - self.center[:, None]) @ self.log_scale[..., None])[..., 0]
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         n_donors = max(MIN_DONORS, int(DONOR_FRACTION * self.donor.shape[1]))
-        drawn = mean + noise * self._donors(mean, n_donors, rng)
-        if np.isinf(low) and np.isinf(high):
-            return drawn
-        for _ in range(MAX_REDRAWS):
-            outside = (drawn < low) | (drawn > high)
-            if not outside.any():
-                return drawn
-            again = mean + noise * self._donors(mean, n_donors, rng)
-            drawn = np.where(outside, again, drawn)
-        return np.clip(drawn, low, high)
+        return _truncated(lambda: mean + noise * self._donors(mean, n_donors, rng), low, high)
 
     def _donors(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
         """Return ``donor`` of one of the rows with the nearest means, for each cell."""
@@ -154,6 +157,19 @@ def fit_numeric(
         np.take_along_axis(fitted, order, 1),
         np.take_along_axis(np.ascontiguousarray(donor), order, 1),
     )
+
+
+def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:
+    """Draw again where a value is out of its bounds."""
+    drawn = draw()
+    if np.isinf(low) and np.isinf(high):
+        return drawn
+    for _ in range(MAX_REDRAWS):
+        outside = (drawn < low) | (drawn > high)
+        if not outside.any():
+            return drawn
+        drawn = np.where(outside, draw(), drawn)
+    return np.clip(drawn, low, high)
 
 
 def _project(terms: Floats, learned: Floats, found: Posterior) -> tuple[Floats, Floats]:

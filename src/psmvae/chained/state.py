@@ -39,6 +39,7 @@ def plain_of(chains: Chains) -> dict[str, Any]:
         "settings": dataclasses.asdict(chains.settings),
         "levels": [list(levels) for levels in chains.predictors.levels],
         "pmm": [target.pmm for target in chains.targets],
+        "dropped": [dropped.tolist() for dropped in chains.dropped],
         "bounds": [[_finite(target.low), _finite(target.high)] for target in chains.targets],
     }
 
@@ -75,9 +76,9 @@ def _restore(
         limits = (-np.inf if low is None else low, np.inf if high is None else high)
         targets.append(Target(j, arrays[f"{j}.linear"], basis, plain["pmm"][j], *limits))
         parameters.append(_parameters(j, targets[-1], bool(column.levels), arrays, settings))
-    return Chains(
-        predictors, settings, targets, parameters, arrays["trace_mean"], arrays["trace_deviation"]
-    )
+    dropped = [np.array(one, dtype=np.intp) for one in plain["dropped"]]
+    traces = (arrays["trace_mean"], arrays["trace_deviation"])
+    return Chains(predictors, settings, targets, parameters, dropped, *traces)
 
 
 def _parameters(

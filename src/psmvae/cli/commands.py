@@ -54,7 +54,7 @@ def impute(
         table = read_input(files, source.run.ignore or ())
         if long:
             _check_keys(files.table, table.table.column_names)
-        imputer, table = _fitted_imputer(table, source, terminal, for_draws=multiple is not None)
+        imputer, table = _fitted_imputer(table, source, terminal)
         with terminal.working("Imputing"):
             if multiple is None:
                 filled = [imputer.transform(table.modelled)]
@@ -117,14 +117,14 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
 
 
 def _fitted_imputer(
-    table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool = False
+    table: InputTable, source: ModelSource, terminal: Terminal
 ) -> tuple[Any, InputTable]:
     """Return the imputer of a command, and the table with the columns that it ignores."""
     path = source.files.model
     if path is not None:
         loaded = _load(path, source.run)
         return loaded, ignored_by_model(loaded, path, table)
-    imputer = _fit(table, source, terminal, for_draws=for_draws)
+    imputer = _fit(table, source, terminal)
     if source.files.save_model is not None:
         _save_model(imputer, source.files.save_model)
         terminal.say(f"wrote {source.files.save_model}")
@@ -147,14 +147,11 @@ def _load(path: Path, run: RunOptions) -> Imputer:
     return imputer
 
 
-def _fit(table: InputTable, source: ModelSource, terminal: Terminal, *, for_draws: bool) -> Imputer:
+def _fit(table: InputTable, source: ModelSource, terminal: Terminal) -> Imputer:
     options, modelled = source.options, table.modelled
     options.check_columns(modelled.column_names)
     imputer = options.imputer(source.run)
     method = options.chosen_method
-    # MICE draws from the posterior predictive only if its chains were fitted with posterior draws
-    if for_draws and has_parameter(method, "sample_posterior"):
-        imputer.set_params(sample_posterior=True)
     if has_parameter(method, "max_epochs"):
         with terminal.training() as callback:
             imputer.fit(modelled, callback=callback)

@@ -1,9 +1,10 @@
 """Imputers with scikit-learn's contract."""
 
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
-from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImputer
+from psmvae.imputers.classical import MeanImputer, MissForestImputer
 from psmvae.imputers.gain import GAINImputer
 from psmvae.imputers.loading import load
+from psmvae.imputers.mice import MICEImputer
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.psmvae import PSMVAEImputer
 

@@ -3,7 +3,7 @@
 scikit-learn fits the chain. The fitted regressions are kept as plain arrays for two reasons. They
 are stored in the same safetensors files as the deep models, which hold data only; skops would add a
 second format whose files depend on scikit-learn's version. And `draw` needs what scikit-learn's
-estimators do not offer: a joint draw of noise, coefficients and cells, or one tree for each cell.
+forests do not offer: one tree for each cell.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from psmvae.imputers.forest import Trees, TreesRegressor
 from psmvae.imputers.ridge import Ridge
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 class Step(Protocol):
@@ -32,12 +33,6 @@ class Step(Protocol):
 
     def predict(self, x: Floats) -> Floats:
         """Return the conditional mean."""
-
-    def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Return a joint draw of the column."""
-
-    def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Return independent draws of the cells."""
 
 
 STEPS: dict[str, Any] = {"ridge": Ridge, "trees": Trees}
@@ -54,7 +49,7 @@ class Chain:
     ``fill`` is the mean of each column; NaN marks a column without observed cells, which is not
     used. ``column`` is the target of each step, counted among the used columns, and ``steps`` are
     regressions on all other used columns. ``converged`` is whether the fit stopped by its
-    tolerance; None if it sampled, since draws do not converge.
+    tolerance.
     """
 
     estimator: Literal["ridge", "trees"]
@@ -62,7 +57,7 @@ class Chain:
     column: NDArray[np.int64]
     steps: tuple[Step, ...]
     n_rounds: int
-    converged: bool | None
+    converged: bool
 
     @classmethod
     def fit(
@@ -73,45 +68,45 @@ class Chain:
         max_iter: int = 10,
         tol: float = 1e-3,
         n_estimators: int = 10,
-        sample: bool = False,
         seed: int,
         n_jobs: int | None = None,
         groups: Sequence[int] | None = None,
+        allowed: Bools | None = None,
     ) -> Self:
-        """Fit ``x`` ``(row, column)`` by IterativeImputer, columns with few missing cells first."""
+        """Fit ``x`` ``(row, column)`` by IterativeImputer, columns with few missing cells first.
+
+        Columns of one group do not predict one another. ``allowed`` ``(group, group)`` says which
+        groups (second axis) may predict a group.
+        """
         checks.choice("estimator", estimator, STEPS)
-        if sample and estimator == "trees":
-            raise ValueError("sample=True needs estimator='ridge': trees give no distribution.")
         x = np.asarray(x, dtype=np.float64)
         fill = np.full(x.shape[1], np.nan)
         used = ~np.isnan(x).all(0)
         if not used.any():
             return cls(estimator, fill, np.zeros(0, dtype=np.int64), (), 0, True)
         ridge = estimator == "ridge"
-        model = BayesianRidge() if ridge else TreesRegressor(n_estimators, seed, n_jobs)
-        group = np.arange(int(used.sum())) if groups is None else np.asarray(groups)[used]
+        model = _MeanOrRidge() if ridge else TreesRegressor(n_estimators, seed, n_jobs)
+        group = (np.arange(x.shape[1]) if groups is None else np.asarray(groups))[used]
         imputer = _GroupedImputer(
             model,
-            sample_posterior=sample,
             # one group has no predictors
             max_iter=max_iter if len(np.unique(group)) > 1 else 0,
             tol=tol,
             random_state=seed,
         )
-        imputer.group_ = group
+        imputer.group_, imputer.allowed_ = group, allowed
         converged = _fit_quietly(imputer, x[:, used])
         fill[used] = imputer.initial_imputer_.statistics_
         sequence = imputer.imputation_sequence_
-        n_others, n_seen = int(used.sum()) - 1, (~np.isnan(x[:, used])).sum(0)
+        n_others = int(used.sum()) - 1
         steps: list[Step] = []
         for step in sequence:
             neighbours = np.asarray(step.neighbor_feat_idx)
             at = neighbours - (neighbours > step.feat_idx)
-            found, n_rows = step.estimator, int(n_seen[step.feat_idx])
-            steps.append(Ridge.of(found, at, n_others, n_rows) if ridge else found.trees_.moved(at))
+            found = step.estimator
+            steps.append(Ridge.of(found, at, n_others) if ridge else found.trees_.moved(at))
         column = np.array([step.feat_idx for step in sequence], dtype=np.int64)
-        reached = None if sample else converged
-        return cls(estimator, fill, column, tuple(steps), imputer.n_iter_, reached)
+        return cls(estimator, fill, column, tuple(steps), imputer.n_iter_, converged)
 
     def transform(self, x: Floats) -> Floats:
         """Impute the conditional mean of each missing cell.
@@ -121,23 +116,13 @@ class Chain:
         """
         return self._filled(x, lambda step, others: step.predict(others))
 
-    def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Impute independent draws of the cells, as scikit-learn does; see `draw`."""
-        return self._filled(x, lambda step, others: step.draw_cells(others, rng))
-
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Impute one joint draw of all missing cells.
+        """Impute the prediction of one random tree for each missing cell.
 
-        Ridge regression draws its noise variance, its coefficients and then the cells at every
-        step, so that all cells of a column share the drawn coefficients. Fit with ``sample=True``
-        for this: means imputed during the fit overstate the association between columns. Draws of
-        one chain share the imputations of its fit; chains with other seeds do not.
-
-        Trees have no predictive distribution: the prediction of one random tree is used for each
-        cell. This resembles drawing a donor from the leaves, as the method "rf" of R's mice does,
-        and has too little variance where the trees agree.
+        Trees have no predictive distribution. This resembles drawing a donor from the leaves, as
+        the method "rf" of R's mice does, and has too little variance where the trees agree.
         """
-        return self._filled(x, lambda step, others: step.draw(others, rng))
+        return self._filled(x, lambda step, others: cast("Trees", step).draw(others, rng))
 
     def _filled(self, x: Floats, predict: Callable[[Step, Floats], Floats]) -> Floats:
         filled = np.array(x, dtype=np.float64)
@@ -179,16 +164,36 @@ class Chain:
         return cls(estimator, fill, column, steps, int(facts["n_rounds"]), facts["converged"])
 
 
+class _MeanOrRidge(BayesianRidge):  # type: ignore[misc]
+    """BayesianRidge that predicts the mean if it has no predictors."""
+
+    def fit(self, X: Floats, y: Floats) -> Self:
+        if X.shape[1]:
+            return cast("Self", super().fit(X, y))
+        self.coef_, self.intercept_ = np.zeros(0), y.mean()
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        return cast(
+            "Floats", super().predict(X) if X.shape[1] else np.full(len(X), self.intercept_)
+        )
+
+
 class _GroupedImputer(IterativeImputer):  # type: ignore[misc]
-    """IterativeImputer whose columns of one group do not predict one another."""
+    """IterativeImputer whose predictors are limited to other groups of columns."""
 
     group_: NDArray[np.int64]
+    allowed_: Bools | None
 
     def _get_neighbor_feat_idx(
         self, n_features: int, feat_idx: int, abs_corr_mat: Any
     ) -> NDArray[np.intp]:
         found: Any = super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
-        kept: NDArray[np.intp] = found[self.group_[found] != self.group_[feat_idx]]
+        own, others = self.group_[feat_idx], self.group_[found]
+        may = others != own
+        if self.allowed_ is not None:
+            may &= self.allowed_[own, others]
+        kept: NDArray[np.intp] = found[may]
         return kept
 
 

@@ -1,4 +1,4 @@
-"""The classical imputers: mean, MICE and MissForest."""
+"""The classical imputers: mean and MissForest, and the base of MICE."""
 
 from __future__ import annotations
 
@@ -171,9 +171,9 @@ class ChainImputer(MatrixImputer):
     Attributes
     ----------
     n_iter_ : int
-        Rounds fitted, the maximum over chains.
-    chains_ : list of Chain
-        The fitted chains of equations.
+        Rounds of the fit.
+    chain_ : Chain
+        The fitted chain of equations, which gives conditional means.
     """
 
     max_iter: int = 10
@@ -189,110 +189,38 @@ class ChainImputer(MatrixImputer):
     def _standardises(self) -> bool:
         return bool(self.standardise)
 
-    def _fit_chains(self, encoded: Encoded, n_chains: int, **options: Any) -> list[Chain]:
+    def _fit_chain(self, encoded: Encoded, **options: Any) -> Chain:
         from psmvae.imputers.chain import Chain
 
         x = self._fit_matrix(encoded)
         options |= {"max_iter": int(self.max_iter), "tol": float(self.tol)}
-        seeds = [(self.seed_ + k) % 2**31 for k in range(n_chains)]
-        return [Chain.fit(x, seed=seed, groups=self.matrix_.group, **options) for seed in seeds]
+        return Chain.fit(x, seed=self.seed_, groups=self.matrix_.group, **options)
 
     @property
     def n_iter_(self) -> int:
-        """Rounds fitted, the maximum over chains."""
-        return max(chain.n_rounds for chain in self.chains_)
+        """Rounds of the fit."""
+        return self.chain_.n_rounds
 
     def _points(self, x: Floats, m: Bools) -> Floats:
-        return self.matrix_.decode(self.chains_[0].transform(self._encode_matrix(x, m)))
-
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        rng, opened = np.random.default_rng(seed), self._encode_matrix(x, m)
-        chains = self.chains_
-        drawn = [self.matrix_.decode(chains[k % len(chains)].draw(opened, rng)) for k in range(n)]
-        return np.stack(drawn, axis=1)
+        return self.matrix_.decode(self.chain_.transform(self._encode_matrix(x, m)))
 
     def _facts(self) -> dict[str, Any]:
-        rounds = [chain.n_rounds for chain in self.chains_]
-        converged = [chain.converged for chain in self.chains_]
-        return {"n_chains": len(rounds), "n_rounds": rounds, "converged": converged}
+        return {"n_rounds": self.chain_.n_rounds, "converged": self.chain_.converged}
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
-        for k, chain in enumerate(self.chains_):
-            arrays |= {f"chain{k}.{name}": value for name, value in chain.arrays().items()}
-        return arrays, plain | {"chains": [chain.facts() for chain in self.chains_]}
+        arrays |= {f"chain.{name}": value for name, value in self.chain_.arrays().items()}
+        return arrays, plain | {"chain": self.chain_.facts()}
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         from psmvae.imputers.chain import Chain
 
         super()._set_state(arrays, plain)
-        self.chains_: list[Chain] = []
-        for k, facts in enumerate(plain["chains"]):
-            prefix = f"chain{k}."
-            names = [name for name in arrays if name.startswith(prefix)]
-            own = {name.removeprefix(prefix): arrays[name].numpy() for name in names}
-            self.chains_.append(Chain.from_arrays(own, facts))
-            checks.shape(f"{prefix}fill", own["fill"], self.matrix_.center.shape)
-        n_arrays = sum(name.startswith("chain") for name in arrays)
-        if not self.chains_ or n_arrays != sum(len(chain.arrays()) for chain in self.chains_):
-            raise ValueError(f"The arrays are not those of {len(self.chains_)} chains.")
-
-
-@complete
-@dataclass(kw_only=True, repr=False, eq=False)
-class MICEImputer(ChainImputer):
-    """Impute missing values by chained equations: each column is regressed on all others.
-
-    Fitted by scikit-learn's `IterativeImputer` with `BayesianRidge`. Cells are assumed to be
-    missing at random and columns to depend linearly on one another.
-
-    Parameters
-    ----------
-    sample_posterior : bool, default=False
-        Impute draws from the posterior predictive distribution during `fit` instead of its mean.
-        Set this for `sample`. `transform` then returns one draw in which cells are drawn
-        independently, as scikit-learn's does.
-    n_chains : int, default=5
-        Number of chains fitted with ``sample_posterior=True``. Draw k of `sample` uses chain
-        k modulo `n_chains`.
-
-    Notes
-    -----
-    `sample` draws the noise variance, the coefficients and then the cells of every step, like the
-    method "norm" of R's mice. The draws are proper if one column has missing cells. If several have
-    many, draws vary slightly too little, since each step conditions on the imputations of the fit.
-    With ``sample_posterior=False`` these are means, and associations are overstated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from psmvae import MICEImputer
-    >>> table = np.array([[1.0, 2.1], [2.0, 3.9], [3.0, 6.1], [4.0, np.nan]])
-    >>> MICEImputer().fit_transform(table).round(1)[3]
-    array([4., 8.])
-    """
-
-    sample_posterior: bool = False
-    n_chains: int = 5
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        checks.yes_or_no("sample_posterior", self.sample_posterior)
-        checks.whole_number("n_chains", self.n_chains, low=1)
-
-    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        del callback, began
-        n_chains = int(self.n_chains) if self.sample_posterior else 1
-        self.chains_ = self._fit_chains(
-            encoded, n_chains, estimator="ridge", sample=bool(self.sample_posterior)
-        )
-        return False
-
-    def _points(self, x: Floats, m: Bools) -> Floats:
-        if self.sample_posterior:
-            rng = np.random.default_rng(self._seed(1))
-            return self.matrix_.decode(self.chains_[0].draw_cells(self._encode_matrix(x, m), rng))
-        return super()._points(x, m)
+        own = part_of(arrays, "chain.")
+        self.chain_ = Chain.from_arrays(own, plain["chain"])
+        checks.shape("chain.fill", own["fill"], self.matrix_.center.shape)
+        if set(own) != set(self.chain_.arrays()):
+            raise ValueError("The arrays are not those of a chain.")
 
 
 @complete
@@ -333,5 +261,16 @@ class MissForestImputer(ChainImputer):
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         del callback, began
         forest = {"n_estimators": int(self.n_estimators), "n_jobs": self.n_jobs}
-        self.chains_ = self._fit_chains(encoded, 1, estimator="trees", **forest)
+        self.chain_ = self._fit_chain(encoded, estimator="trees", **forest)
         return False
+
+    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
+        rng, opened = np.random.default_rng(seed), self._encode_matrix(x, m)
+        drawn = [self.matrix_.decode(self.chain_.draw(opened, rng)) for _ in range(n)]
+        return np.stack(drawn, axis=1)
+
+
+def part_of(arrays: Mapping[str, Any], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a model file whose names have this prefix, without it."""
+    names = [name for name in arrays if name.startswith(prefix)]
+    return {name.removeprefix(prefix): arrays[name].numpy() for name in names}

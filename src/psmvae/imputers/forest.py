@@ -87,10 +87,6 @@ class Trees:
         """Return the prediction of one random tree for each row."""
         return self.value[self._leaves(x, np.arange(len(x)), rng.choice(self.root, len(x)))]
 
-    def draw_cells(self, x: Floats, rng: np.random.Generator) -> Floats:
-        """Return `draw`: a tree is drawn for each row independently."""
-        return self.draw(x, rng)
-
     def moved(self, at: NDArray[np.intp]) -> Trees:
         """Return the same trees with column j renumbered to ``at[j]``."""
         return replace(self, feature=at[self.feature].astype(self.feature.dtype))

@@ -13,9 +13,10 @@ import numpy as np
 from psmvae.imputers import checks
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
 from psmvae.imputers.base import Imputer
-from psmvae.imputers.classical import MeanImputer, MICEImputer, MissForestImputer
+from psmvae.imputers.classical import MeanImputer, MissForestImputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.imputers.gain import GAINImputer
+from psmvae.imputers.mice import MICEImputer
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.model_file import from_json, read
 from psmvae.imputers.psmvae import PSMVAEImputer

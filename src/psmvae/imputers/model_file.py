@@ -33,6 +33,9 @@ PARTS: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (*MASKS, Network, Advanced, LatentConfig, GAINConfig)
 }
 
+# Parameters that map names of columns.
+MAPPINGS = ("kinds", "predictors")
+
 
 def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
     """Write a fitted imputer. An existing file is replaced when the new one is complete."""
@@ -140,8 +143,8 @@ def to_json(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, tuple | list):
         return list(value)
-    if name == "kinds" and value is not None and not isinstance(value, str):
-        return {"part": "kinds", "kinds": dict(value)}
+    if name in MAPPINGS and value is not None and not isinstance(value, str):
+        return {"part": "mapping", "mapping": {k: to_json(k, v) for k, v in value.items()}}
     if value is None or isinstance(value, str | int | float | bool | dict):
         return value
     raise TypeError(
@@ -158,6 +161,6 @@ def from_json(value: Any) -> Any:
         return value
     fields = dict(value)
     part = fields.pop("part")
-    if part == "kinds":
-        return fields["kinds"]
+    if part == "mapping":
+        return fields["mapping"]
     return PARTS[part](**{name: from_json(inner) for name, inner in fields.items()})

@@ -1,5 +1,6 @@
 """Multiple imputation: completed tables, analyses of them, and Rubin's rules."""
 
+from psmvae.multiple.convergence import Convergence
 from psmvae.multiple.estimates import Estimates, read_estimates
 from psmvae.multiple.how_many import HowMany
 from psmvae.multiple.imputation import MultipleImputation
@@ -8,6 +9,7 @@ from psmvae.multiple.rubin import PooledTest
 
 __all__ = [
     "Analyses",
+    "Convergence",
     "Estimates",
     "HowMany",
     "MissingInformationWarning",

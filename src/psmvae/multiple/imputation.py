@@ -39,7 +39,7 @@ class MultipleImputation(Sequence[Any]):
     >>> rng = np.random.default_rng(0)
     >>> df = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
     >>> df.loc[:9, "a"] = np.nan
-    >>> mi = MICEImputer(sample_posterior=True, random_state=0).fit(df).impute_multiple(df, m=5)
+    >>> mi = MICEImputer(random_state=0).fit(df).impute_multiple(df, m=5)
     >>> fits = mi.analyse(lambda d: {"mean of a": (d["a"].mean(), d["a"].var() / len(d))})
     >>> fits.pool(dfcom=49).summary()[["term", "m"]].values.tolist()
     [['mean of a', 5]]
@@ -104,7 +104,7 @@ class MultipleImputation(Sequence[Any]):
         >>> df = pd.DataFrame({"x": rng.normal(size=50)})
         >>> df["y"] = 2 * df["x"] + rng.normal(size=50)
         >>> df.loc[:9, "x"] = np.nan
-        >>> mi = MICEImputer(sample_posterior=True, random_state=0).fit(df).impute_multiple(df, m=5)
+        >>> mi = MICEImputer(random_state=0).fit(df).impute_multiple(df, m=5)
         >>> fits = mi.analyse(
         ...     lambda d: LinearRegression().fit(d[["x"]], d["y"]), bootstrap=50, random_state=0
         ... )
@@ -165,7 +165,7 @@ class MultipleImputation(Sequence[Any]):
         >>> rng = np.random.default_rng(0)
         >>> df = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
         >>> df.loc[:9, "a"] = np.nan
-        >>> mi = MICEImputer(sample_posterior=True, random_state=0).fit(df).impute_multiple(df, m=9)
+        >>> mi = MICEImputer(random_state=0).fit(df).impute_multiple(df, m=9)
         >>> fits = mi.analyse(lambda d: {"mean of a": (d["a"].mean(), d["a"].var() / len(d))})
         >>> mi.how_many(fits, dfcom=49).m > 9
         True

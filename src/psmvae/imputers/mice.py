@@ -1,0 +1,239 @@
+"""Multivariate imputation by chained equations, as R's mice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.imputers import checks
+from psmvae.imputers.base import Bools, Callback, Floats
+from psmvae.imputers.classical import ChainImputer, part_of
+from psmvae.imputers.docstrings import complete
+from psmvae.multiple.convergence import Convergence
+from psmvae.multiple.pooling import Backend
+from psmvae.table.codec import Encoded
+from psmvae.table.wording import quoted
+
+if TYPE_CHECKING:
+    from psmvae.kinds import Column
+
+METHODS: dict[str, Literal["normal", "pmm"]] = {"norm": "normal", "pmm": "pmm"}
+
+
+@complete
+@dataclass(kw_only=True, repr=False, eq=False)
+class MICEImputer(ChainImputer):
+    """Impute missing values by chained equations: each column is regressed on all others.
+
+    Cells are assumed to be missing at random and columns to depend linearly on one another.
+    `transform` imputes conditional means, by scikit-learn's `IterativeImputer` with
+    `BayesianRidge`. `sample` and `impute_multiple` draw as R's mice does.
+
+    Parameters
+    ----------
+    method : {"norm", "pmm"}, default="norm"
+        Draws of numeric columns. "norm" is Bayesian linear regression: values may lie outside the
+        observed range. "pmm" is predictive mean matching (type 1, five donors): every imputed value
+        is an observed one. Columns with levels are drawn by logistic regressions.
+    predictors : mapping of str to list of str, optional
+        Columns that may predict a column, as a row of R's predictorMatrix. A column that is not
+        named is predicted by all others.
+
+    Attributes
+    ----------
+    chains_ : Chains
+        Chains of Bayesian regressions, from which `sample` draws.
+    dropped_ : dict of str to list of str
+        Predictors that are left out, for each incomplete column: those that are constant or
+        collinear among the rows with the column observed. ``"size=L"`` is the indicator of a level.
+
+    Warns
+    -----
+    UserWarning
+        If a predictor that varies in the table is left out; see `dropped_`.
+
+    Notes
+    -----
+    Chains start at random observed values. In each round, the noise variance and the coefficients
+    of every regression are drawn from their posterior, and then the missing cells. Up to 60 draws
+    of `sample` have parameters of their own, from the last rounds of up to 20 chains. So the draws
+    are proper: Rubin's rules apply. Levels are drawn by a sequence of logistic regressions: of the
+    first level against the later ones, of the second against the later ones, and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from psmvae import MICEImputer
+    >>> table = np.array([[1.0, 2.1], [2.0, 3.9], [3.0, 6.1], [4.0, np.nan]])
+    >>> imputer = MICEImputer(random_state=0).fit(table)
+    >>> imputer.transform(table).round(1)[3]
+    array([4., 8.])
+    >>> imputer.convergence().columns
+    ('x1',)
+    """
+
+    method: Literal["norm", "pmm"] = "norm"
+    predictors: Mapping[str, Sequence[str]] | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        checks.choice("method", self.method, METHODS)
+        if self.predictors is None:
+            return
+        if not isinstance(self.predictors, Mapping):
+            raise TypeError(
+                "predictors must map names of columns to lists of names, or be None, "
+                f"got {self.predictors!r}."
+            )
+        for name, given in self.predictors.items():
+            if isinstance(given, str) or not isinstance(given, Sequence):
+                raise TypeError(f"predictors of {name!r} must be a list of names, got {given!r}.")
+
+    def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
+        from psmvae.chained.chains import Chains, settings_for
+
+        del callback, began
+        allowed = self._allowed()
+        self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
+        columns = self.schema_.modelled
+        n_rows, n_columns = encoded.x.shape
+        self.chains_ = Chains.fit(
+            columns,
+            self._model_values(encoded.x, encoded.m),
+            encoded.m,
+            bounds=[(-np.inf, np.inf)] * n_columns,
+            seed=self._seed(3),
+            allowed=allowed,
+            settings=settings_for(n_rows, n_columns, METHODS[self.method], nonlinear=False),
+        )
+        self._warn_of_dropped()
+        return False
+
+    @property
+    def dropped_(self) -> dict[str, list[str]]:
+        """Predictors that are left out, for each incomplete column."""
+        found = {
+            column.name: self._names(dropped)
+            for column, dropped, rate in zip(
+                self.schema_.modelled, self.chains_.dropped, self.missing_rate_, strict=True
+            )
+            if rate > 0
+        }
+        return {name: dropped for name, dropped in found.items() if dropped}
+
+    def convergence(self, *, backend: Backend = "pandas") -> Convergence:
+        """Return traces of the chains, and R-hat.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the frames that are returned.
+
+        Returns
+        -------
+        Convergence
+            Means and standard deviations of the imputed cells of each incomplete column, in every
+            round and chain. They are in the units of the table, of log x for positive columns and
+            of codes for columns with levels. Use ``.summary()`` for R-hat.
+        """
+        self._check_fitted()
+        at = np.flatnonzero(self.missing_rate_ > 0)
+        columns = [self.schema_.modelled[j] for j in at]
+        # the model values of counts are counts, those of levels are codes
+        is_scaled = np.array([not column.levels and column.kind != "count" for column in columns])
+        scale = np.where(is_scaled, [column.scale for column in columns], 1.0)
+        center = np.where(is_scaled, [column.center for column in columns], 0.0)
+        mean = self.chains_.trace_mean[..., at] * scale + center
+        sd = self.chains_.trace_deviation[..., at] * scale
+        return Convergence(tuple(column.name for column in columns), mean, sd, backend)
+
+    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
+        return self.chains_.draw(self._model_values(x, m), m, n, seed)
+
+    def _model_values(self, x: Floats, m: Bools) -> Floats:
+        """Return the model values of cells in the table's units, 0 where missing."""
+        from psmvae.kinds import KINDS
+
+        values = np.zeros(x.shape)
+        for j, column in enumerate(self.schema_.modelled):
+            kind, seen = KINDS[column.kind], m[:, j]
+            with np.errstate(over="ignore"):
+                standard = kind.standardise(x[seen, j], column)
+            values[seen, j] = np.clip(standard, -kind.limit, kind.limit)
+        return values
+
+    def _allowed(self) -> Bools | None:
+        """Return which columns (second axis) may predict each column; None for all."""
+        if self.predictors is None:
+            return None
+        names, all_names = [column.name for column in self.schema_.modelled], self.schema_.names
+        given = {*self.predictors, *(name for each in self.predictors.values() for name in each)}
+        if unknown := [name for name in given if name not in all_names]:
+            raise ValueError(
+                f"predictors names unknown columns {quoted(sorted(map(str, unknown)))}; "
+                f"the table has {quoted(all_names)}"
+            )
+        rows = [self.predictors.get(name, names) for name in names]
+        return np.array([[name in row for name in names] for row in rows])
+
+    def _names(self, predictors: NDArray[np.intp]) -> list[str]:
+        """Return the names of predictors: a column, or an indicator of one of its levels."""
+        encoding, names = self.chains_.predictors, []
+        for j, column in enumerate(self.schema_.modelled):
+            own = encoding.of(j)
+            left_out = np.flatnonzero(np.isin(own, predictors))
+            if len(left_out) == len(own) > 0:
+                names.append(column.name)
+            else:
+                levels = [column.levels[encoding.levels[j][k]] for k in left_out]
+                names.extend(f"{column.name}={level}" for level in levels)
+        return names
+
+    def _warn_of_dropped(self) -> None:
+        # a predictor that is constant in the whole table says nothing about any column
+        constant = {column.name for column in self.schema_.modelled if self._is_constant(column)}
+        listed = [
+            f"{', '.join(names)} for {name}"
+            for name, dropped in self.dropped_.items()
+            if (names := [each for each in dropped if each not in constant])
+        ]
+        if listed:
+            warnings.warn(
+                "Predictors are left out of the draws because they are constant or collinear among "
+                f"the rows with the imputed column observed (see dropped_): {'; '.join(listed)}. "
+                "Check whether these columns should predict it, or set predictors.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _is_constant(self, column: Column) -> bool:
+        at = self.chains_.predictors.of(self.schema_.modelled.index(column))
+        return bool((self.chains_.predictors.low[at] == self.chains_.predictors.high[at]).all())
+
+    def _facts(self) -> dict[str, Any]:
+        r_hat = np.concatenate(self.convergence().r_hat())
+        largest = float(np.nanmax(r_hat)) if np.isfinite(r_hat).any() else None
+        return super()._facts() | {
+            "n_chains": self.chains_.settings.n_chains,
+            "r_hat": largest,
+            "dropped": self.dropped_,
+        }
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        from psmvae.chained.state import arrays_of, plain_of
+
+        arrays, plain = super()._state()
+        arrays |= {f"chains.{name}": value for name, value in arrays_of(self.chains_).items()}
+        return arrays, plain | {"chains": plain_of(self.chains_)}
+
+    def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
+        from psmvae.chained.state import restore
+
+        super()._set_state(arrays, plain)
+        own = part_of(arrays, "chains.")
+        self.chains_ = restore(self.schema_.modelled, own, plain["chains"])
