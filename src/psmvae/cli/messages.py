@@ -56,10 +56,23 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
             return "--force replaces it"
         case e.UnsupportedColumnError(column=column, convert_to=target):
             return f"convert it to {target}, or leave it out with {option('--ignore', [column])}"
-        case e.ColumnMismatchError(unexpected=names) | e.EmptyColumnsWarning(columns=names):
+        case (
+            e.ColumnMismatchError(unexpected=names)
+            | e.EmptyColumnsWarning(columns=names)
+            | e.ConstantColumnsWarning(columns=names)
+        ):
             return _leave_out(names)
         case e.UnknownLevelsError():
             return "--handle-unknown missing treats these cells as missing"
+        case e.UnlistedLevelsError(column=column, kind=kind, levels=levels, listed=listed):
+            every = ",".join(map(str, (*listed, *levels)))
+            return f"list them in their order ({option('--kind', [f'{column}={kind}:{every}'])})"
+        case e.OutOfBoundsError(column=column):
+            return f"widen --bounds {column}=LOW:HIGH, or correct these values"
+        case e.OutsideRangeWarning(columns=counts):
+            return f"check the model, or give --bounds {next(iter(counts))}=LOW:HIGH"
+        case e.FormulaDomainWarning():
+            return "give --bounds for the columns of the formula"
         case e.IdentifierWarning(column=column):
             return _leave_out([column])
         case e.KindMismatchError(column=column, fitting_kinds=kinds, alternative=alternative):

@@ -37,10 +37,14 @@ LossWrapper = Callable[[Loss, list[nn.Parameter], int], Loss]
 
 @dataclass
 class TrainingResult:
-    """Progress of each epoch, and the lowest validation error of each member, if any."""
+    """Progress of each epoch, and the lowest validation error of each member, if any.
+
+    ``timed_out`` says whether ``max_time`` ended the epochs.
+    """
 
     history: list[Progress] = field(default_factory=list)
     interrupted: bool = False
+    timed_out: bool = False
     best: list[float] = field(default_factory=list)
 
 
@@ -217,7 +221,10 @@ class Trainer:
             if self.interrupt.is_set():
                 self.result.interrupted = True
                 break
-            if self.budget.exceeded or (self.has_validation_cells and self.stopping.stopped):
+            if self.has_validation_cells and self.stopping.stopped:
+                break
+            if self.budget.exceeded:
+                self.result.timed_out = epoch < n_epochs
                 break
 
     def _run_steps(self, step: Stepper, n_steps: int) -> None:
