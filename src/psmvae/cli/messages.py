@@ -51,6 +51,9 @@ def reworded(report: object, *, text_file: bool) -> str:
 
 def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
     """The options that solve a problem; None where the library's own remedy holds."""
+    # loads scikit-learn, which a command that reports has loaded
+    from psmvae.imputers import fit_warnings as w
+
     match report:
         case e.OutputExistsError():
             return "--force replaces it"
@@ -71,6 +74,12 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
             return f"widen --bounds {column}=LOW:HIGH, or correct these values"
         case e.OutsideRangeWarning(columns=counts):
             return f"check the model, or give --bounds {next(iter(counts))}=LOW:HIGH"
+        case w.FewRowsWarning():
+            return "compare with --method mice, or collect more rows"
+        case w.NothingLearnedWarning():
+            return "train longer (--epochs, --max-time), or compare with --method mice and mean"
+        case w.MaxTimeWarning():
+            return "increase --max-time, or fit on fewer rows"
         case e.FormulaDomainWarning():
             return "give --bounds for the columns of the formula"
         case e.IdentifierWarning(column=column):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psmvae.table.errors import Reported
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -13,53 +16,89 @@ if TYPE_CHECKING:
 
 # A deep model needs at least so many rows, and so many observed cells for each column.
 MIN_ROWS, MIN_CELLS = 50, 10
-# Largest validation error, relative to that of the mean, that counts as learned.
-MAX_RELATIVE_ERROR = 1.0
 
 
-class FewRowsWarning(UserWarning):
-    """The table is too small for a deep imputer."""
+@dataclass(eq=False, repr=False)
+class FewRowsWarning(Reported, UserWarning):
+    """The table is too small for a deep imputer.
+
+    Attributes
+    ----------
+    imputer : str
+        The name of the imputer's class.
+    n_rows, n_cells, n_columns : int
+        Numbers of rows, observed cells and modelled columns.
+    """
+
+    imputer: str
+    n_rows: int
+    n_cells: int
+    n_columns: int
+    _problem = (
+        "the table has {n_rows:,} rows and {n_cells:,} observed cells in {n_columns:,} columns, "
+        "fewer than {imputer} can learn from"
+    )
+    _remedy = "compare with MICEImputer, or collect more rows"
 
 
-class NothingLearnedWarning(UserWarning):
-    """The validation error of a deep imputer is no lower than that of the column means."""
+@dataclass(eq=False, repr=False)
+class NothingLearnedWarning(Reported, UserWarning):
+    """The validation error of a deep imputer is no lower than that of the column means.
+
+    Attributes
+    ----------
+    error, error_of_mean : float
+        Root mean squared errors, in standard deviations.
+    """
+
+    error: float
+    error_of_mean: float
+    _problem = (
+        "the validation error is {error:.3f} standard deviations, no lower than that of the column "
+        "means, {error_of_mean:.3f}: the columns do not predict each other, or the fit failed"
+    )
+    _remedy = "train longer (max_epochs, max_time), or compare with MICEImputer and MeanImputer"
 
 
-class MaxTimeWarning(UserWarning):
-    """Training stopped at `max_time`, before the validation error stopped falling."""
+@dataclass(eq=False, repr=False)
+class MaxTimeWarning(Reported, UserWarning):
+    """Training stopped at `max_time`, before the validation error stopped falling.
+
+    Attributes
+    ----------
+    max_time : float
+        Seconds that `fit` was allowed.
+    n_epochs, max_epochs : int
+        Epochs trained, and epochs at most.
+    """
+
+    max_time: float
+    n_epochs: int
+    max_epochs: int
+    _problem = (
+        "max_time ({max_time:g} s) stopped training after {n_epochs:,} of at most {max_epochs:,} "
+        "epochs, and the best weights so far are used"
+    )
+    _remedy = "increase max_time, or fit on fewer rows"
 
 
 def warn_of_fit(imputer: DeepImputer, x: Tensor, m: Tensor, *, timed_out: bool) -> None:
     """Warn of a fit that is probably not good; x and m are in the model's column order."""
     n_rows, n_columns = m.shape
-    n_cells = int(m.sum())
+    n_cells, error = int(m.sum()), imputer.best_validation_error_
+    found: list[Warning] = []
     if n_rows < MIN_ROWS or n_cells < MIN_CELLS * n_columns:
-        warn(
-            f"the table has {n_rows:,} rows and {n_cells:,} observed cells in {n_columns:,} "
-            f"columns, fewer than {type(imputer).__name__} can learn from; compare with "
-            "MICEImputer, or collect more rows",
-            FewRowsWarning,
-        )
-    if timed_out:
-        last = imputer.history_[-1] if imputer.history_ else None
-        most = f" of at most {last.max_epochs:,}" if last else ""
-        warn(
-            f"max_time={imputer.max_time:g} stopped training after {imputer.n_epochs_:,}{most} "
-            "epochs, and the best weights so far are kept; increase max_time, or fit on fewer rows",
-            MaxTimeWarning,
-        )
-    error = imputer.best_validation_error_
-    if error is None:
-        return
-    of_mean = error_of_mean(imputer.model_.inputs, x, m)
-    if error >= MAX_RELATIVE_ERROR * of_mean:
-        warn(
-            f"the validation error is {error:.3f} standard deviations, no lower than that of the "
-            f"column means, {of_mean:.3f}: the columns do not predict each other, or the fit "
-            "failed; train longer (max_epochs, max_time), compare with MICEImputer, or use "
-            "MeanImputer",
-            NothingLearnedWarning,
-        )
+        found.append(FewRowsWarning(type(imputer).__name__, n_rows, n_cells, n_columns))
+    if timed_out and imputer.max_time is not None:
+        last = imputer.history_[-1]
+        found.append(MaxTimeWarning(float(imputer.max_time), last.epoch, last.max_epochs))
+    if error is not None:
+        of_mean = error_of_mean(imputer.model_.inputs, x, m)
+        if error >= of_mean:
+            found.append(NothingLearnedWarning(error, of_mean))
+    for warning in found:
+        # at the line that called `fit`
+        warnings.warn(warning, stacklevel=4)
 
 
 def error_of_mean(columns: Columns, x: Tensor, m: Tensor) -> float:
@@ -78,8 +117,3 @@ def error_of_mean(columns: Columns, x: Tensor, m: Tensor) -> float:
             means.append(((part * weight).sum(0) / weight.sum(0)).flatten())
         error = columns.error(torch.cat(means).expand_as(statistics), x)
         return float(((error * m).sum() / m.sum()).sqrt())
-
-
-def warn(message: str, category: type[UserWarning], **options: Any) -> None:
-    """Warn at the line that called ``fit``."""
-    warnings.warn(message, category, stacklevel=5, **options)

@@ -35,9 +35,11 @@ from psmvae.table.wording import quoted
 if TYPE_CHECKING:
     from psmvae.kinds import Column
 
-# Imputations are reported if more than this share is outside the observed range, or one is
-# further outside than this multiple of the range. The tolerance is for rounding.
-MAX_OUTSIDE, MAX_RANGES, RANGE_TOLERANCE = 0.05, 3.0, 1e-6
+# Imputations are reported if so many, and more than this share, are outside the observed range, or
+# one is further outside than this multiple of the range. The tolerance is for rounding. The range
+# of fewer observed cells than this says little.
+MIN_OUTSIDE, MAX_SHARE_OUTSIDE, MAX_RANGES, RANGE_TOLERANCE = 5, 0.05, 3.0, 1e-6
+MIN_OBSERVED = 20
 
 
 @dataclass(frozen=True)
@@ -262,11 +264,9 @@ class _ColumnFiller:
 
         Of draws like the n observed values, a share of 2 / (n + 1) is outside on average.
         """
-        if self._n_filled == 0:
-            return False
         expected = 2 / (self._column.n_observed + 1)
-        too_many = self.n_outside / self._n_filled > MAX_OUTSIDE + 2 * expected
-        return too_many or self._furthest > MAX_RANGES
+        too_many = self.n_outside > (MAX_SHARE_OUTSIDE + 2 * expected) * self._n_filled
+        return (too_many and self.n_outside >= MIN_OUTSIDE) or self._furthest > MAX_RANGES
 
     def _restored(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Return table values of model values: float64, or the levels' own type."""
@@ -295,13 +295,15 @@ class _ColumnFiller:
 
     def _compare(self, values: NDArray[np.float64]) -> None:
         """Count the values outside the observed range; a constant column has none."""
-        if not self._column.observed:
+        if not self._column.observed or self._column.n_observed < MIN_OBSERVED:
             return
         smallest, largest = self._column.observed
-        width = largest - smallest
+        # a range may overflow
+        width = float(np.float64(largest) / 2 - np.float64(smallest) / 2) * 2
         if not 0 < width < np.inf:
             return
-        away = np.maximum(smallest - values, values - largest) / width
+        with np.errstate(over="ignore"):
+            away = np.maximum(smallest - values, values - largest) / width
         self._n_filled += away.size
         self.n_outside += int(np.count_nonzero(away > RANGE_TOLERANCE))
         self._furthest = max(self._furthest, float(away.max(initial=0.0)))

@@ -26,6 +26,8 @@ _MIN_NUMBERS, _MIN_SHARE_OF_NUMBERS = 5, 0.9
 _FEW_NUMBERS = 10
 # a column with at most this many levels is not reported as an identifier
 _FEW_LEVELS = 20
+# a value in fewer cells may be the only one by chance
+_MIN_REPEATED = 5
 # id, ID, patient_id, patientId, subject no.
 _IDENTIFIER = re.compile(r"(^|[^a-zA-Z])(id|ID|Id|no|nr)([^a-zA-Z]|$)|[a-z](Id|ID)$")
 
@@ -99,8 +101,8 @@ def looks_like_identifier(cells: Cells) -> bool:
 
 
 def is_constant(cells: Cells) -> bool:
-    """Whether a column with several rows has one distinct observed value."""
-    if cells.n_observed == 0 or cells.missing.size < 2:
+    """Whether a column has one distinct value in several observed cells."""
+    if cells.n_observed < _MIN_REPEATED:
         return False
     if cells.family == "string":
         return len(cells.counts) == 1
