@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # one is further outside than this multiple of the range. The tolerance is for rounding. The range
 # of fewer observed cells than this says little.
 MIN_OUTSIDE, MAX_SHARE_OUTSIDE, MAX_RANGES, RANGE_TOLERANCE = 5, 0.05, 3.0, 1e-6
-MIN_OBSERVED = 20
+MIN_OBSERVED = 30
 
 
 @dataclass(frozen=True)
