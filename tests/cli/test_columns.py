@@ -47,7 +47,7 @@ def test_columns_are_listed_with_their_kinds_and_reasons(psmvae_process, body, t
     for old, new in zip(rows(body), rows(tmp_path / "out.csv"), strict=True):
         assert all(new.values())
         computed = float(new["wgt"]) / (float(new["hgt"]) / 100) ** 2
-        assert float(new["bmi"]) == pytest.approx(computed, abs=0.02)
+        assert float(new["bmi"]) == pytest.approx(computed, abs=0.05)
         # the text of what did not change is kept
         kept = {name for name in old if old[name] and (name != "bmi" or old["wgt"])}
         assert all(new[name] == old[name] for name in kept)

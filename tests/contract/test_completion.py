@@ -114,6 +114,8 @@ def test_a_formula_that_is_not_finite_is_reported(body):
     assert filled["ratio"].isna().all()
 
 
+# the third column has no bounds, and draws exceed its range
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
 @pytest.mark.parametrize("name", IMPUTERS)
 def test_draws_and_points_are_inside_the_bounds(name):
     rng = np.random.default_rng(0)
@@ -219,7 +221,7 @@ def test_where_keeps_derived_cells(body):
         (np.ones((3, 4), dtype=bool), "shape of X"),
         (np.ones((30, 4)), "True or False"),
         (np.full((30, 4), None), "True or False"),
-        ("x0", "table"),
+        ("x0", "expected a pandas"),
     ],
 )
 def test_where_that_cannot_be_used(numbers, where, words):
@@ -237,11 +239,11 @@ def test_where_with_other_columns():
 
 def test_identifiers_and_constant_columns_are_reported(body):
     table = frames(body)["pandas"].assign(patient=range(1000, 1060), site="Basel")
-    with pytest.warns(UserWarning) as caught:
+    with (
+        pytest.warns(ConstantColumnsWarning, match="others: 'site';"),
+        pytest.warns(IdentifierWarning, match="'patient'.*modelled as numbers"),
+    ):
         MeanImputer().fit(table)
-    assert [one.category for one in caught] == [IdentifierWarning, ConstantColumnsWarning]
-    assert "'patient'" in str(caught[0].message)
-    assert "'site'" in str(caught[1].message)
 
 
 @pytest.mark.parametrize(

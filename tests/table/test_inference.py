@@ -158,7 +158,7 @@ def test_points_are_clipped():
 
 
 def test_bounds_in_model_units():
-    real = column([1.0, 2.0, 6.0], bounds=(0, 10))
+    real = column([1.5, 2.0, 6.0], bounds=(0, 10))
     low, high = model_bounds(real)
     assert real.center + real.scale * np.array([low, high]) == pytest.approx([0, 10])
     whole = column([1, 2, 6, 9], bounds=(0, None))

@@ -18,7 +18,7 @@ from psmvae.table.wording import quoted
 
 Floats = NDArray[np.float64]
 
-_MAX_LENGTH = 1000
+_MAX_LENGTH, _MAX_DEPTH = 1000, 100
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -94,8 +94,10 @@ class _NotAllowedError(ValueError):
     """A part of a formula that is not arithmetic."""
 
 
-def _check(node: ast.expr) -> None:
-    """Raise for a node that is not arithmetic."""
+def _check(node: ast.expr, depth: int = 0) -> None:
+    """Raise for a node that is not arithmetic, or nested too deeply to be evaluated."""
+    if depth > _MAX_DEPTH:
+        raise _NotAllowedError(f"it is nested more than {_MAX_DEPTH} levels deep")
     match node:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             parts = [left, right]
@@ -110,7 +112,7 @@ def _check(node: ast.expr) -> None:
         case _:
             raise _NotAllowedError(f"{_shown(node)} is not arithmetic")
     for part in parts:
-        _check(part)
+        _check(part, depth + 1)
 
 
 def _is_function(node: ast.Call) -> bool:
