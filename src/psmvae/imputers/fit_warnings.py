@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from psmvae.imputers.deep import DeepImputer
     from psmvae.nn.columns import Columns
 
+__all__ = ["FewRowsWarning", "MaxTimeWarning", "NothingLearnedWarning"]
+
 # A deep model needs at least so many rows, and so many observed cells for each column.
 MIN_ROWS, MIN_CELLS = 50, 10
 
