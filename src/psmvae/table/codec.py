@@ -302,8 +302,11 @@ class _ColumnFiller:
         width = float(np.float64(largest) / 2 - np.float64(smallest) / 2) * 2
         if not 0 < width < np.inf:
             return
+        # up to a bound every value is possible
+        low = smallest if self._column.low is None else self._column.low
+        high = largest if self._column.high is None else self._column.high
         with np.errstate(over="ignore"):
-            away = np.maximum(smallest - values, values - largest) / width
+            away = np.maximum(low - values, values - high) / width
         self._n_filled += away.size
         self.n_outside += int(np.count_nonzero(away > RANGE_TOLERANCE))
         self._furthest = max(self._furthest, float(away.max(initial=0.0)))
