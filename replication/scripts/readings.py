@@ -202,6 +202,7 @@ def measure(key: Key, options: dict[str, Any]) -> dict[str, list[float]]:
             batch_size=n_batch,
             pi=pi,
             kinds=dict.fromkeys(problem.columns, "real"),
+            bounds=dict.fromkeys(problem.columns, (None, None)),
             max_epochs=options["epochs"],
             device=options["device"],
             random_state=seed,

@@ -76,6 +76,7 @@ def main() -> None:
         max_epochs=options.epochs,
         n_draws=options.draws,
         kinds=dict.fromkeys(problem.columns, "real"),
+        bounds=dict.fromkeys(problem.columns, (None, None)),
         random_state=0,
     )
     follower = Follower(imputer, problem, options.rows)

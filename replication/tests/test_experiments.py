@@ -90,8 +90,8 @@ def test_every_method_makes_an_imputer(name):
     assert isinstance(imputer, Imputer)
     assert imputer.random_state == 3
     assert METHODS[name].deep == hasattr(imputer, "max_epochs")
-    expected = {f"column{j}": "real" for j in range(4)} if METHODS[name].real else None
-    assert imputer.kinds == expected
+    assert imputer.kinds == {f"column{j}": "real" for j in range(4)}
+    assert imputer.bounds == {f"column{j}": (None, None) for j in range(4)}
 
 
 def test_deep_methods_have_hyperparameters_of_the_paper():

@@ -123,7 +123,7 @@ def model(psmvae, tmp_path_factory) -> Path:
 def big_table(tmp_path_factory) -> Path:
     """A table with 400 rows, whose training can be interrupted."""
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(400, 8))
+    x = rng.normal(size=(400, 1)) + 0.5 * rng.normal(size=(400, 8))
     path = tmp_path_factory.mktemp("big") / "big.csv"
     rows = [",".join("" if rng.random() < 0.2 else f"{v:.4f}" for v in row) for row in x]
     path.write_text("\n".join([",".join("abcdefgh"), *rows]) + "\n")

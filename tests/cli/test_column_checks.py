@@ -26,7 +26,7 @@ def stray(tmp_path):
     """A numeric column with missing cells and one word."""
     path = tmp_path / "stray.csv"
     income = ["unknown" if i == 50 else "" if i % 20 == 0 else str(1000 * i) for i in range(1, 201)]
-    path.write_text("income,y\n" + "".join(f"{x},{i}\n" for i, x in enumerate(income)))
+    path.write_text("income,y\n" + "".join(f"{x},{i}.5\n" for i, x in enumerate(income)))
     return path
 
 
@@ -47,7 +47,10 @@ def test_word_in_a_numeric_column_is_named_with_the_option_to_read_it_as_missing
 
 def test_codes_are_named_in_a_table_without_missing_cells(psmvae, tmp_path):
     source, output = tmp_path / "in.csv", tmp_path / "out.csv"
-    lines = [f"{'.' if i % 9 == 0 else i},{'?' if i % 5 == 0 else 'x'},u\n" for i in range(60)]
+    lines = [
+        f"{'.' if i % 9 == 0 else i},{'?' if i % 5 == 0 else 'xy'[i % 2]},{'uv'[i % 2]}\n"
+        for i in range(60)
+    ]
     source.write_text("a,b,c\n" + "".join(lines))
     line = warnings_of(psmvae("impute", source, "-o", output, *MEAN))[-1]
     assert "no cell is missing" in line

@@ -43,10 +43,10 @@ def test_missing_cells_are_filled_and_observed_cells_keep_their_text(
     assert "epoch" not in result.err
 
 
-def test_same_seed_gives_the_same_file_and_quiet_writes_nothing(psmvae, table, tmp_path):
+def test_same_seed_gives_the_same_file_and_quiet_writes_nothing(psmvae, big_table, tmp_path):
     for name in ("one", "two"):
         arguments = ["-o", tmp_path / f"{name}.csv", "--seed", 3, "--quiet", *QUICK]
-        result = psmvae("impute", table, *arguments)
+        result = psmvae("impute", big_table, *arguments)
         assert (result.code, result.out, result.err) == (0, "", "")
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
 

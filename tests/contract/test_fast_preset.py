@@ -33,6 +33,7 @@ def few_steps(monkeypatch):
     monkeypatch.setattr("psmvae.imputers.resolve.POST_PRETRAIN_STEPS_CPU", 24)
 
 
+@pytest.mark.filterwarnings("ignore:max_time .* stopped training")
 def test_a_fast_fit_is_saved_whatever_max_time_is_later(tmp_path, monkeypatch):
     x = linear_table()
     imputer = PSMVAEImputer(max_time=0.5, **CPU).fit(x)
@@ -47,6 +48,7 @@ def test_a_fast_fit_is_saved_whatever_max_time_is_later(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again.transform(x), filled)
 
 
+@pytest.mark.filterwarnings("ignore:max_time .* stopped training")
 def test_a_fast_fit_of_every_kind_of_column(tmp_path):
     rng = np.random.default_rng(0)
     z = rng.normal(size=2000)

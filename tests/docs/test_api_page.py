@@ -12,6 +12,7 @@ MODULES = (
     "psmvae.nn.mask",
     "psmvae.table",
     "psmvae.kinds",
+    "psmvae.imputers.fit_warnings",
 )
 # described in the text of the page, or on the page of another module
 NOT_LISTED = {"psmvae": {"__version__"}, "psmvae.multiple": {"MultipleImputation"}}

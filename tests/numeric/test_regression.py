@@ -180,6 +180,7 @@ def test_pretraining_of_one_step_is_finite():
     assert torch.isfinite(pretrained(0.5)[2]).all()
 
 
+@pytest.mark.filterwarnings("ignore:max_time .* stopped training")
 def test_regression_weight_is_zero_without_gain_on_validation_cells():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2500, 1)) + 0.1 * rng.normal(size=(2500, 4))
@@ -276,6 +277,8 @@ def test_error_names_the_parameter_regression():
         PSMVAEImputer(regression=Network(), scale="student").fit(x)
 
 
+# draws of a Normal around tanh exceed its range
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
 def test_intervals_of_draws_around_the_regression_cover_the_truth():
     rng = np.random.default_rng(0)
     a = rng.uniform(-2, 2, 1000)

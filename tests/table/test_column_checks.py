@@ -112,7 +112,7 @@ def test_declared_and_categorical_columns_are_not_reported():
 
 def test_identifier_warning():
     (message,) = warned([f"P{i}" for i in range(30)])
-    assert "looks like an identifier (30 levels in 30 observed cells)" in message
+    assert "looks like an identifier (30 distinct values in 30 observed cells)" in message
     assert warned([f"P{i}" for i in range(20)]) == []
     assert warned([f"P{i % 25}" for i in range(50)]) == []
     assert len(warned([f"P{i % 26}" for i in range(51)])) == 1

@@ -8,8 +8,10 @@ import pytest
 
 from psmvae.table import Schema
 from psmvae.table.codec import Codec
+from psmvae.table.declared import DeclaredKind
 from psmvae.table.frames import open_table
-from psmvae.table.schema import infer_kind, make_column
+from psmvae.table.inference import infer_kind
+from psmvae.table.schema import make_column
 
 KINDS = {"price": "positive", "visits": "count", "grade": "ordinal"}
 CELLS = {
@@ -71,7 +73,7 @@ def test_json_without_shares():
 def test_column_statistics():
     values = [1.0, 2.0, 8.0, None]
     positive, count, ordinal = (
-        make_column(open_table([[v] for v in values]).cells(0), kind)
+        make_column(open_table([[v] for v in values]).cells(0), DeclaredKind(kind))
         for kind in ("positive", "count", "ordinal")
     )
     seen = np.array([1.0, 2.0, 8.0])
@@ -144,7 +146,7 @@ def test_order_of_ordinal_levels():
 def test_ordered_dtype_with_more_than_two_levels_is_ordinal(levels, ordered, kind):
     pd = pytest.importorskip("pandas")
     cells = open_table(pd.DataFrame({"a": pd.Categorical(list(levels))})).cells(0)
-    assert infer_kind(replace(cells, ordered=ordered)) == kind
+    assert infer_kind(replace(cells, ordered=ordered)).kind == kind
 
 
 def test_enum_is_categorical_unless_declared_ordinal():

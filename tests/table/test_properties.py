@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from psmvae.table import Schema
 from psmvae.table.codec import Codec
 
+# random tables have constant columns
+pytestmark = pytest.mark.filterwarnings("ignore:columns with one distinct observed value")
 SETTINGS = settings(
     max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )

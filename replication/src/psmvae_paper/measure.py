@@ -13,7 +13,7 @@ import numpy as np
 
 from psmvae import Advanced
 from psmvae_paper import metrics
-from psmvae_paper.methods import find_method
+from psmvae_paper.methods import Maker, find_method
 from psmvae_paper.paper_masks import printed_rmse
 
 if TYPE_CHECKING:
@@ -72,7 +72,43 @@ def unfitted(cell: Cell, problem: Problem, device: str) -> Any:
         parameters["max_epochs"] = cell.epochs
     if method.real:
         parameters["kinds"] = dict.fromkeys(problem.columns, "real")
+    elif isinstance(method.make, Maker):
+        parameters["kinds"] = numeric_kinds(problem)
+    if isinstance(method.make, Maker):
+        # the paper's methods impute any number
+        parameters["bounds"] = dict.fromkeys(problem.columns, (None, None))
     return method.make(cell.seed, device, **parameters)
+
+
+def numeric_kinds(problem: Problem) -> dict[str, str]:
+    """Return the kinds of the columns that the library's default declares, by name.
+
+    All columns are numbers here. 0 and 1 are binary, other whole numbers integer, the rest real.
+    The library's own inference also knows ordinal codes, for which there are no records.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its incomplete table.
+
+    Returns
+    -------
+    dict of str to str
+        One kind for each column.
+
+    Examples
+    --------
+    >>> from psmvae_paper import Cell
+    >>> from psmvae_paper.protocol import make_problem
+    >>> set(numeric_kinds(make_problem(Cell("breast", "mcar", 0.2, 0, "psmvae"))).values())
+    {'real'}
+    """
+    kinds = {}
+    for name, x in zip(problem.columns, problem.incomplete.to_numpy().T, strict=True):
+        values = set(np.unique(x[~np.isnan(x)]).tolist())
+        whole = bool(values) and all(value.is_integer() for value in values)
+        kinds[name] = "binary" if values == {0.0, 1.0} else "integer" if whole else "real"
+    return kinds
 
 
 def n_draws(cell: Cell) -> int | None:

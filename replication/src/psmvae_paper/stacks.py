@@ -288,9 +288,12 @@ def _parameters(imputer: Any) -> dict[str, Any]:
     if "advanced" in parameters:
         parameters |= dataclasses.asdict(parameters.pop("advanced") or Advanced())
     kinds = parameters.pop("kinds", None)
+    # open for every column
+    parameters.pop("bounds", None)
     shown: dict[str, Any] = {}
     if kinds:
-        shown["kinds"] = "all real" if set(kinds.values()) == {"real"} else repr(kinds)
+        found = sorted(set(kinds.values()))
+        shown["kinds"] = "all real" if found == ["real"] else ", ".join(found)
     simple = str | bool | int | float | None
     for name, value in parameters.items():
         shown[name] = value if isinstance(value, simple) else repr(value)

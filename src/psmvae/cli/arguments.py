@@ -160,7 +160,26 @@ Kinds = Annotated[
         "--kind",
         metavar="COLUMN=KIND",
         help="Model a column as real, positive, integer, count, binary, ordinal or categorical "
-        "(repeatable).",
+        "(repeatable). Levels may follow in their order: edu=ordinal:low,middle,high.",
+    ),
+]
+Bounds = Annotated[
+    list[str] | None,
+    _model_option(
+        "--bounds",
+        metavar="COLUMN=LOW:HIGH",
+        help="Impute values of a numeric column between these bounds only (repeatable). An empty "
+        "side is no bound: COLUMN=0: or COLUMN=:100. By default no negative value is imputed where "
+        "none was observed.",
+    ),
+]
+Derive = Annotated[
+    list[str] | None,
+    _model_option(
+        "--derive",
+        metavar="COLUMN=FORMULA",
+        help="Leave a column out of the model and compute it from the others wherever one of them "
+        "was filled (repeatable): 'bmi=wgt / (hgt / 100) ** 2'.",
     ),
 ]
 Draws = Annotated[

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from psmvae.cli.columns import list_columns
 from psmvae.cli.files import (
     check_input,
     check_model_output,
@@ -61,11 +62,13 @@ def impute(
             else:
                 filled = imputer.sample(table.modelled, n=multiple, random_state=source.run.seed)
     with terminal.working("Writing"):
-        completed = table.completed(filled, files.output)
+        completed = table.completed(filled, files.output, computed=imputer.schema_.formulas)
         if long:
             completed = [stack_tables([table.incomplete(files.output), *completed])]
         for one, path in zip(completed, outputs, strict=True):
             write_table(one, path, force=files.force, inputs=[files.table])
+    if source.files.model is None:
+        list_columns(imputer, terminal)
     n_missing, n_left = _n_missing(table.modelled), _n_missing(filled[0])
     if n_missing == 0:
         _warn_of_codes(table.modelled)
@@ -84,6 +87,7 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
         table = read_input(files, source.run.ignore or ())
         imputer, table = _fitted_imputer(table, source, terminal)
     _save_model(imputer, files.output)
+    list_columns(imputer, terminal)
     terminal.say(f"{_rows(files, table)}{_not_modelled(table)}{_validation_error(imputer)}")
     terminal.say(f"wrote {files.output}")
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from psmvae.cli.messages import reworded
 from psmvae.cli.options import check_known
 from psmvae.cli.terminal import UsageError
@@ -15,7 +18,7 @@ from psmvae.table.text import keep_text
 from psmvae.table.text_types import infer_types, mark_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from psmvae.cli.options import Files
@@ -83,13 +86,27 @@ class InputTable:
         """Return all columns as they are, for an output file."""
         return self.table if self.text is None or not is_text_file(output) else self.as_written()
 
-    def completed(self, filled: Sequence[Any], output: Path) -> list[Any]:
-        """Return all columns of filled tables, for an output file."""
+    def completed(
+        self, filled: Sequence[Any], output: Path, computed: Iterable[str] = ()
+    ) -> list[Any]:
+        """Return all columns of filled tables, for an output file.
+
+        In ``computed`` columns observed cells may have changed, too.
+        """
         tables = [self._with_ignored(one) for one in filled]
         if self.text is None or not is_text_file(output):
             return tables
         text = self.as_written()
-        return [keep_text(one, text) for one in tables]
+        return [keep_text(one, self._without_changes(text, one, computed)) for one in tables]
+
+    def _without_changes(self, text: Any, filled: Any, columns: Iterable[str]) -> Any:
+        """Return the text of the file without the cells of some columns that have changed."""
+        for name in columns:
+            before, after = self.table[name], filled[name]
+            same = pc.equal(before.cast(after.type), after).fill_null(False)
+            kept = pc.if_else(same, text[name], pa.scalar(None, text[name].type))
+            text = text.set_column(text.column_names.index(name), name, kept)
+        return text
 
     def _with_ignored(self, filled: Any) -> Any:
         if not self.ignored:

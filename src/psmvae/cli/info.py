@@ -46,7 +46,8 @@ def _records(name: str, records: list[dict[str, Any]]) -> Table:
     table = Table(title=name, title_justify="left")
     keys = list(dict.fromkeys(key for record in records for key in record))
     for key in keys:
-        table.add_column(Text(key.replace("_", " ")))
+        # only sentences are wrapped
+        table.add_column(Text(key.replace("_", " ")), no_wrap=key != "reason")
     for record in records:
         table.add_row(*(Text(_readable(record.get(key))) for key in keys))
     return table

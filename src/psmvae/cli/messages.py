@@ -51,15 +51,37 @@ def reworded(report: object, *, text_file: bool) -> str:
 
 def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
     """The options that solve a problem; None where the library's own remedy holds."""
+    # loads scikit-learn, which a command that reports has loaded
+    from psmvae.imputers import fit_warnings as w
+
     match report:
         case e.OutputExistsError():
             return "--force replaces it"
         case e.UnsupportedColumnError(column=column, convert_to=target):
             return f"convert it to {target}, or leave it out with {option('--ignore', [column])}"
-        case e.ColumnMismatchError(unexpected=names) | e.EmptyColumnsWarning(columns=names):
+        case (
+            e.ColumnMismatchError(unexpected=names)
+            | e.EmptyColumnsWarning(columns=names)
+            | e.ConstantColumnsWarning(columns=names)
+        ):
             return _leave_out(names)
         case e.UnknownLevelsError():
             return "--handle-unknown missing treats these cells as missing"
+        case e.UnlistedLevelsError(column=column, kind=kind, levels=levels, listed=listed):
+            every = ",".join(map(str, (*listed, *levels)))
+            return f"list them in their order ({option('--kind', [f'{column}={kind}:{every}'])})"
+        case e.OutOfBoundsError(column=column):
+            return f"widen --bounds {column}=LOW:HIGH, or correct these values"
+        case e.OutsideRangeWarning(columns=counts):
+            return f"check the model, or give --bounds {next(iter(counts))}=LOW:HIGH"
+        case w.FewRowsWarning():
+            return "compare with --method mice, or collect more rows"
+        case w.NothingLearnedWarning():
+            return "train longer (--epochs, --max-time), or compare with --method mice and mean"
+        case w.MaxTimeWarning():
+            return "increase --max-time, or fit on fewer rows"
+        case e.FormulaDomainWarning():
+            return "give --bounds for the columns of the formula"
         case e.IdentifierWarning(column=column):
             return _leave_out([column])
         case e.KindMismatchError(column=column, fitting_kinds=kinds, alternative=alternative):

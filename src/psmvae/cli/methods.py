@@ -53,6 +53,8 @@ _PARAMETERS = {
     "--epochs": "max_epochs",
     "--max-time": "max_time",
     "--kind": "kinds",
+    "--bounds": "bounds",
+    "--derive": "derived",
     "--draws": "n_draws",
     "--handle-unknown": "handle_unknown",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,8 @@ class ModelOptions:
     epochs: a.Epochs = None
     max_time: a.MaxTime = None
     kind: a.Kinds = None
+    bounds: a.Bounds = None
+    derive: a.Derive = None
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
@@ -81,6 +84,8 @@ class ModelOptions:
         if self.sign is not None and not self.self_masked:
             raise UsageError("--sign needs --self-masked, the columns it applies to")
         self.kinds()
+        self.limits()
+        self.formulas()
 
     @property
     def chosen_method(self) -> Method:
@@ -90,6 +95,14 @@ class ModelOptions:
     def kinds(self) -> dict[str, str]:
         """The kinds of columns that were given."""
         return dict(_column_kind(text) for text in self.kind or ())
+
+    def limits(self) -> dict[str, tuple[float | None, float | None]]:
+        """The bounds of columns that were given."""
+        return dict(_column_bounds(text) for text in self.bounds or ())
+
+    def formulas(self) -> dict[str, str]:
+        """The formulas of derived columns that were given."""
+        return dict(_column_formula(text) for text in self.derive or ())
 
     def given(self) -> list[str]:
         """Names of the options that were given, without --method."""
@@ -117,6 +130,8 @@ class ModelOptions:
             max_epochs=self.epochs,
             max_time=self.max_time,
             kinds=self.kinds() or None,
+            bounds=self.limits() or None,
+            derived=self.formulas() or None,
             # --device has a default, so methods without a device ignore it instead of failing
             device=run.device if has_parameter(method, "device") else None,
         )
@@ -124,7 +139,12 @@ class ModelOptions:
 
     def _columns(self) -> dict[str, list[str]]:
         """The columns that options name, by option."""
-        return {"--self-masked": self.self_masked or [], "--kind": list(self.kinds())}
+        return {
+            "--self-masked": self.self_masked or [],
+            "--kind": list(self.kinds()),
+            "--bounds": list(self.limits()),
+            "--derive": list(self.formulas()),
+        }
 
     def _mask_model(self) -> Any:
         """The parameter `mask_model`: a name, or settings with columns and sign."""
@@ -187,11 +207,42 @@ def _not_none(**values: Any) -> dict[str, Any]:
 
 def _column_kind(text: str) -> tuple[str, str]:
     from psmvae.kinds import KINDS
+    from psmvae.table.declared import parse_kind
 
-    # From the right: the name of a column may contain an equals sign, that of a kind does not.
-    column, equals, kind = text.rpartition("=")
-    if not equals or not column:
+    # the names of columns and of levels may contain an equals sign
+    splits = [match.start() for match in re.finditer("=", text)]
+    pairs = [(text[:at], text[at + 1 :]) for at in splits if at > 0]
+    if not pairs:
         raise UsageError(f"--kind {text!r} is not of the form COLUMN=KIND")
-    if kind not in KINDS:
-        raise UsageError(f"--kind {text!r}: the kinds are {', '.join(sorted(KINDS))}, not {kind!r}")
-    return column, kind
+    for column, kind in reversed(pairs):
+        if kind.partition(":")[0] in KINDS:
+            try:
+                parse_kind(column, kind)
+            except ValueError as error:
+                raise UsageError(f"--kind {text!r}: {error}") from error
+            return column, kind
+    kind = pairs[-1][1]
+    raise UsageError(f"--kind {text!r}: the kinds are {', '.join(sorted(KINDS))}, not {kind!r}")
+
+
+def _column_bounds(text: str) -> tuple[str, tuple[float | None, float | None]]:
+    column, _, pair = text.rpartition("=")
+    low, colon, high = pair.partition(":")
+    try:
+        if not column or not colon:
+            raise ValueError
+        sides = (float(low) if low.strip() else None, float(high) if high.strip() else None)
+    except ValueError as error:
+        message = f"--bounds {text!r} is not of the form COLUMN=LOW:HIGH, such as age=0:120"
+        raise UsageError(message) from error
+    if sides[0] is not None and sides[1] is not None and sides[0] > sides[1]:
+        raise UsageError(f"--bounds {text!r}: the lower bound is above the upper one")
+    return column, sides
+
+
+def _column_formula(text: str) -> tuple[str, str]:
+    column, equals, formula = text.partition("=")
+    if not equals or not column.strip() or not formula.strip():
+        message = f"--derive {text!r} is not of the form COLUMN=FORMULA, such as 'bmi=wgt/hgt**2'"
+        raise UsageError(message)
+    return column.strip(), formula.strip()

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from psmvae.training import Progress
 
+# Scores and adherence are between 0 and 100.
+BOUNDS = dict.fromkeys(("baseline", "week4", "week8", OUTCOME, "adherence"), (0.0, 100.0))
+
 Filled = dict[str, "NDArray[np.float64]"]  # the filled values of each column
 
 
@@ -83,6 +86,7 @@ def run_study(
     imputer = PSMVAEImputer(
         mask_model=SelfMask(columns=[OUTCOME]),
         n_sets=len(DROPOUT_REASONS),
+        bounds=BOUNDS,
         device=device,
         random_state=seed,
         max_epochs="auto" if max_epochs is None else max_epochs,

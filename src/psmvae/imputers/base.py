@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import narwhals.stable.v2 as nw
@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
+from psmvae.imputers.truncation import truncated_draws
 from psmvae.multiple.imputation import MultipleImputation
 from psmvae.table.codec import Codec, Encoded
+from psmvae.table.completion import Completion
 from psmvae.table.frames import Frame, array_names, open_table
 from psmvae.table.schema import Schema
 from psmvae.training.progress import Progress
@@ -27,6 +29,7 @@ from psmvae.training.progress import Progress
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Callback = Callable[[Progress], None]
+Kinds = Mapping[str, str | tuple[str, Sequence[Any]]]
 
 
 class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,7 +39,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     of levels, in the order of ``schema_.modelled``.
     """
 
-    kinds: Mapping[str, str] | None
+    kinds: Kinds | None
+    bounds: Mapping[str, tuple[float | None, float | None]] | None
+    derived: Mapping[str, str] | None
     handle_unknown: Literal["error", "missing"]
     random_state: int | np.random.RandomState | None
 
@@ -137,7 +142,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def _read(self, X: Any) -> Encoded:
         """Set the attributes that describe the training table and return its model values."""
         frame = open_table(X)
-        codec = Codec.fit(frame, kinds=self.kinds)
+        codec = Codec.fit(frame, kinds=self.kinds, bounds=self.bounds, derived=self.derived)
         encoded = codec.encode(frame, standardise=self.standardises_input)
         validate_data(self, named(X), reset=True, skip_check_array=True)
         self.schema_ = codec.schema
@@ -146,31 +151,42 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.missing_rate_ = 1 - encoded.m.mean(0)
         return encoded
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, *, where: Any = None) -> Any:
         """Impute each missing cell by its expected value (its most probable level).
 
         Parameters
         ----------
         X : table of shape (n_rows, n_columns)
             The same columns as in `fit`.
+        where : table of bool of shape (n_rows, n_columns), optional
+            True for the missing cells to fill; the others stay missing. A frame is matched by
+            column names, an array by position. By default all are filled.
 
         Returns
         -------
         table of shape (n_rows, n_columns)
-            Of the type of X, or that of `set_output`. Observed cells are unchanged.
+            Of the type of X, or that of `set_output`. Observed cells are unchanged, except in
+            derived columns.
         """
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
         incomplete: Bools = np.asarray(~m.all(1))
+        completion = Completion(frame, codec, self.schema_.names, incomplete, where)
         points = np.zeros((0, x.shape[1]))
         if incomplete.any():
             points = self._points(x[incomplete], m[incomplete])
-        table = codec.filler(frame, rows=incomplete)(points)
+        table = completion(points)
+        completion.warn()
         container = _get_output_config("transform", self)["dense"]
         return table if container == "default" else in_container(table, container, self.schema_)
 
     def sample(
-        self, X: Any, n: int = 20, *, random_state: int | np.random.RandomState | None = None
+        self,
+        X: Any,
+        n: int = 20,
+        *,
+        where: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> list[Any]:
         """Draw ``n`` completed tables from p(x_mis | x_obs, m): multiple imputation.
 
@@ -185,6 +201,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             The same columns as in `fit`.
         n : int, default=20
             Number of completed tables.
+        where : table of bool of shape (n_rows, n_columns), optional
+            True for the missing cells to fill; the others stay missing. A frame is matched by
+            column names, an array by position. By default all are filled.
         random_state : int, RandomState or None, default=None
             Seed of the draws. None gives the same tables at every call.
 
@@ -194,10 +213,15 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             Each as `transform` returns it.
         """
         checks.whole_number("n", n, low=1)
-        return self._complete(X, n, random_state)[0]
+        return self._complete(X, n, where, random_state)[0]
 
     def impute_multiple(
-        self, X: Any, m: int = 20, *, random_state: int | np.random.RandomState | None = None
+        self,
+        X: Any,
+        m: int = 20,
+        *,
+        where: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ) -> MultipleImputation:
         """Draw the tables of `sample`, to be analysed and pooled by Rubin's rules.
 
@@ -207,6 +231,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             The same columns as in `fit`.
         m : int, default=20
             Number of completed tables.
+        where : table of bool of shape (n_rows, n_columns), optional
+            True for the missing cells to fill; the others stay missing. A frame is matched by
+            column names, an array by position. By default all are filled.
         random_state : int, RandomState or None, default=None
             Seed of the draws. None gives the same tables at every call.
 
@@ -216,26 +243,25 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             The completed tables; ``.analyse(...)`` applies an analysis to each.
         """
         checks.whole_number("m", m, low=1)
-        tables, mask = self._complete(X, m, random_state)
+        tables, mask = self._complete(X, m, where, random_state)
         info = {"imputer": type(self).__name__, "seed": self.seed_, "psmvae": __version__}
         return MultipleImputation(X, tuple(tables), mask, info)
 
-    def _complete(self, X: Any, n: int, random_state: Any) -> tuple[list[Any], Bools]:
+    def _complete(self, X: Any, n: int, where: Any, random_state: Any) -> tuple[list[Any], Bools]:
         """Draw ``n`` completed tables; also return which cells were imputed."""
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
         incomplete: Bools = np.asarray(~m.all(1))
+        completion = Completion(frame, codec, self.schema_.names, incomplete, where)
         fixed = random_state is None
         seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
         drawn = np.zeros((0, n, x.shape[1]))
         if incomplete.any():
-            drawn = self._draws(x[incomplete], m[incomplete], n, seed)
-        filler = codec.filler(frame, rows=incomplete)
-        tables = [filler(drawn[:, k]) for k in range(n)]
-        mask = np.zeros((len(m), len(frame.names)), dtype=bool)
-        for position in (frame.names.index(column.name) for column in codec.schema.modelled):
-            mask[:, position] = frame.cells(position).missing
-        return tables, mask
+            columns = self.schema_.modelled
+            drawn = truncated_draws(self._draws, columns, x[incomplete], m[incomplete], n, seed)
+        tables = [completion(drawn[:, k]) for k in range(n)]
+        completion.warn()
+        return tables, completion.mask
 
     def save(self, path: Any) -> None:
         """Write the fitted imputer to a safetensors file.
@@ -272,10 +298,12 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def _check_shared(self) -> None:
         """Check the parameters that every imputer has."""
         checks.choice("handle_unknown", self.handle_unknown, ("error", "missing"))
-        if self.kinds is not None and not isinstance(self.kinds, Mapping):
-            raise TypeError(
-                f"kinds must map names of columns to their kinds, or be None, got {self.kinds!r}."
-            )
+        meanings = {"kinds": "their kinds", "bounds": "(low, high)", "derived": "formulas"}
+        for name, meaning in meanings.items():
+            if not isinstance(value := getattr(self, name), Mapping | None):
+                raise TypeError(
+                    f"{name} must map names of columns to {meaning}, or be None, got {value!r}."
+                )
 
     def _seed(self, purpose: int) -> int:
         """Return the seed of one purpose, derived from `seed_`."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.imputers import checks
-from psmvae.imputers.base import Bools, Callback, Floats, Imputer
+from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
 from psmvae.table.codec import Encoded
@@ -28,9 +28,21 @@ class MatrixImputer(Imputer):
 
     Parameters
     ----------
-    kinds : mapping of str to str, optional
+    kinds : mapping of str to str or tuple, optional
         Kinds of columns that should not be inferred: "real", "positive", "integer", "count",
         "binary", "ordinal" or "categorical".
+        Levels may follow in their order: ``"ordinal:low,middle,high"`` or
+        ``("ordinal", ["low", "middle", "high"])``.
+    bounds : mapping of str to (low, high), optional
+        Smallest and largest value that may be imputed in a numeric column; None is no bound. By
+        default no negative value is imputed where none was observed, and whole numbers with at
+        most 20 distinct values stay within the observed range. Draws are truncated to the bounds,
+        single imputations clipped.
+    derived : mapping of str to str, optional
+        Formulas of columns that are left out of the model and computed from the other columns
+        wherever one of these was filled, such as ``{"bmi": "wgt / (hgt / 100) ** 2"}``. A formula
+        has column names, numbers, ``+ - * / **``, parentheses and the functions log, log10, log2,
+        exp, sqrt, abs, min and max.
     handle_unknown : {"error", "missing"}, default="error"
         Whether a category that `fit` did not see raises an error or counts as missing.
     random_state : int, RandomState or None, default=None
@@ -50,7 +62,9 @@ class MatrixImputer(Imputer):
         Encoding of the table as a matrix of numbers.
     """
 
-    kinds: Mapping[str, str] | None = None
+    kinds: Kinds | None = None
+    bounds: Mapping[str, tuple[float | None, float | None]] | None = None
+    derived: Mapping[str, str] | None = None
     handle_unknown: Literal["error", "missing"] = "error"
     random_state: int | np.random.RandomState | None = None
 

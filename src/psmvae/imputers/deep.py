@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.imputers import checks
-from psmvae.imputers.base import Bools, Callback, Floats, Imputer
+from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
+from psmvae.imputers.fit_warnings import warn_of_fit
 from psmvae.imputers.progress import both, progress_bar
 from psmvae.models.config import Config
 from psmvae.nn.architecture import Network
@@ -43,10 +44,22 @@ class DeepImputer(Imputer):
     ----------
     n_members : int, default=1
         Members of a deep ensemble, trained side by side. Their predictions are averaged.
-    kinds : mapping of str to str, optional
+    kinds : mapping of str to str or tuple, optional
         Kinds of columns that should not be inferred: "real", "positive" (log-normal), "integer",
         "count" (negative binomial), "binary", "ordinal" (cumulative logits) or "categorical".
         "positive" and "count" are never inferred.
+        Levels may follow in their order: ``"ordinal:low,middle,high"`` or
+        ``("ordinal", ["low", "middle", "high"])``.
+    bounds : mapping of str to (low, high), optional
+        Smallest and largest value that may be imputed in a numeric column; None is no bound. By
+        default no negative value is imputed where none was observed, and whole numbers with at
+        most 20 distinct values stay within the observed range. Draws are truncated to the bounds,
+        single imputations clipped.
+    derived : mapping of str to str, optional
+        Formulas of columns that are left out of the model and computed from the other columns
+        wherever one of these was filled, such as ``{"bmi": "wgt / (hgt / 100) ** 2"}``. A formula
+        has column names, numbers, ``+ - * / **``, parentheses and the functions log, log10, log2,
+        exp, sqrt, abs, min and max.
     handle_unknown : {"error", "missing"}, default="error"
         Whether a category that `fit` did not see raises an error or counts as missing.
     network : Network or "auto", default="auto"
@@ -101,7 +114,9 @@ class DeepImputer(Imputer):
     """
 
     n_members: int = 1
-    kinds: Mapping[str, str] | None = None
+    kinds: Kinds | None = None
+    bounds: Mapping[str, tuple[float | None, float | None]] | None = None
+    derived: Mapping[str, str] | None = None
     handle_unknown: Literal["error", "missing"] = "error"
     network: Network | Literal["auto"] = "auto"
     input_mask_rate: float | Literal["auto"] = "auto"
@@ -179,6 +194,7 @@ class DeepImputer(Imputer):
                 result = train(self._recipe(), x, m, self.config_, noise, report, began)
             self._finish_fit(result.history, x, m)
             self._fit_draws(encoded, result.validation_mask, began)
+            warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted
 
     def _finish_fit(self, history: list[Progress], x: Tensor, m: Tensor) -> None:

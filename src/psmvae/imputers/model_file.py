@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +34,10 @@ MASKS = (SelfMask, JointMask, LatentMask, NoMask)
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (*MASKS, Network, Advanced, LatentConfig, GAINConfig)
 }
-
-# Parameters that map names of columns.
-MAPPINGS = ("kinds", "predictors")
+# Parameters that map names of columns to plain values.
+BY_COLUMN = ("kinds", "bounds", "derived", "predictors")
+# What `describe` says of a column, with its missing rate.
+COLUMN_FACTS = ("name", "kind", "reason", "dtype", "n_levels", "low", "high")
 
 
 def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
@@ -98,7 +101,7 @@ def describe(imputer: Imputer) -> dict[str, Any]:
         "model": type(imputer).__name__,
         "n_rows": imputer.n_rows_,
         "columns": [
-            {name: getattr(column, name) for name in ("name", "kind", "dtype", "n_levels")}
+            {name: getattr(column, name) for name in COLUMN_FACTS}
             | {"missing": float(rates.get(column.name, 1.0))}
             for column in imputer.schema_.columns
         ],
@@ -143,8 +146,8 @@ def to_json(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, tuple | list):
         return list(value)
-    if name in MAPPINGS and value is not None and not isinstance(value, str):
-        return {"part": "mapping", "mapping": {k: to_json(k, v) for k, v in value.items()}}
+    if name in BY_COLUMN and isinstance(value, Mapping):
+        return {"part": name, "columns": {str(key): to_plain(one) for key, one in value.items()}}
     if value is None or isinstance(value, str | int | float | bool | dict):
         return value
     raise TypeError(
@@ -161,6 +164,21 @@ def from_json(value: Any) -> Any:
         return value
     fields = dict(value)
     part = fields.pop("part")
-    if part == "mapping":
-        return fields["mapping"]
+    if part in BY_COLUMN:
+        return {key: to_tuple(one) for key, one in fields["columns"].items()}
     return PARTS[part](**{name: from_json(inner) for name, inner in fields.items()})
+
+
+def to_plain(value: Any) -> Any:
+    """Convert a kind, a pair of bounds or a formula to values that JSON can hold."""
+    if isinstance(value, tuple | list | np.ndarray):
+        return [to_plain(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    # JSON has no infinity; None is no bound too
+    return None if isinstance(value, float) and math.isinf(value) else value
+
+
+def to_tuple(value: Any) -> Any:
+    """Restore a kind, a pair of bounds or a formula from `to_plain`."""
+    return tuple(value) if isinstance(value, list) else value

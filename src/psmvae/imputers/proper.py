@@ -83,8 +83,12 @@ def bounds_of(column: Column) -> tuple[float, float]:
 
     if column.levels:
         return -np.inf, np.inf
-    low, high = getattr(column, "low", None), getattr(column, "high", None)
-    limits = np.array([-np.inf if low is None else low, np.inf if high is None else high])
+    limits = np.array(
+        [
+            -np.inf if column.low is None else column.low,
+            np.inf if column.high is None else column.high,
+        ]
+    )
     with np.errstate(all="ignore"):
         low, high = KINDS[column.kind].standardise(limits, column)
     return (-np.inf if np.isnan(low) else float(low)), float(high)

@@ -49,8 +49,8 @@ class Column:
     scale : float
         Standard deviation that belongs to `center`.
     levels : tuple
-        The distinct observed values of a column with levels. The code of a cell is its position
-        here.
+        The values of a column with levels, observed or declared, in order. The code of a cell is
+        its position here.
     mean : float
         Mean of a positive or count column in the table's own units, and of the codes of an ordinal
         column. 0 for other kinds.
@@ -58,6 +58,14 @@ class Column:
         Standard deviation that belongs to `mean`. 1 for other kinds.
     shares : tuple of float
         Relative frequencies of the levels of an ordinal column; they sum to one.
+    low, high : float or None
+        Smallest and largest value that may be imputed, in the table's units. None is no bound.
+    observed : tuple of float
+        Smallest and largest observed value of a numeric column. Empty for other columns.
+    reason : str
+        Why the column has this kind, such as "whole numbers, 16 distinct values".
+    formula : str
+        The formula of a derived column, which is not modelled. Empty for other columns.
 
     Examples
     --------
@@ -76,6 +84,11 @@ class Column:
     mean: float = 0.0
     deviation: float = 1.0
     shares: tuple[float, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    observed: tuple[float, ...] = ()
+    reason: str = ""
+    formula: str = ""
 
     @property
     def n_levels(self) -> int:

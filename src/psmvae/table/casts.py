@@ -16,11 +16,27 @@ from psmvae.table.cells import Cells, is_integer
 
 
 class New(NamedTuple):
-    """Values for the missing cells of a column; with `widen`, integers become floats."""
+    """Values for the cells of a column at `rows`; with `widen`, integers become floats.
+
+    `rows` are positions in ascending order, by default those of all missing cells.
+    """
 
     cells: Cells
     values: NDArray[Any]
     widen: bool = False
+    rows: NDArray[np.intp] | None = None
+
+    @property
+    def at(self) -> NDArray[np.intp]:
+        """The positions of the values."""
+        return self.cells.missing_rows if self.rows is None else self.rows
+
+    @property
+    def completes(self) -> bool:
+        """Whether no cell of the column stays missing."""
+        left = self.cells.missing.copy()
+        left[self.at] = False
+        return not left.any()
 
 
 def holds(cells: Cells, values: NDArray[Any]) -> bool:
@@ -82,15 +98,23 @@ def as_decimals(values: NDArray[Any], precision: int, scale: int) -> list[Decima
 
 
 def filled_numpy(new: New) -> NDArray[Any]:
-    """Return a new array of all cells of a number or bool column, the missing ones replaced."""
+    """Return a new array of all cells of a number or bool column, those at `rows` replaced."""
     cells = new.cells
     column = cells.raw.astype(np.float64) if new.widen else cells.raw.copy()
-    column[cells.missing_rows] = as_numpy(new.values, column.dtype)
+    column[new.at] = as_numpy(new.values, column.dtype)
     return column
 
 
-def fill_index(cells: Cells) -> NDArray[np.int64]:
-    """Return where each filled cell is, in the old column followed by the new values."""
-    index = np.arange(cells.missing.size, dtype=np.int64)
-    index[cells.missing_rows] = cells.missing.size + np.arange(cells.missing_rows.size)
+def fill_index(new: New) -> NDArray[np.int64]:
+    """Return where each cell is, in the old column followed by the new values."""
+    index = np.arange(new.cells.missing.size, dtype=np.int64)
+    index[new.at] = new.cells.missing.size + np.arange(new.at.size)
     return index
+
+
+def scattered(new: New) -> list[Any]:
+    """Return all cells of a column that had no value, None where it still has none."""
+    cells: list[Any] = [None] * new.cells.missing.size
+    for row, value in zip(new.at.tolist(), new.values.tolist(), strict=True):
+        cells[row] = value
+    return cells

@@ -73,6 +73,12 @@ class Cells:
         """Numbers of cells of the distinct strings; empty if the column does not hold strings."""
         return Counter(self.observed().tolist() if self.family == "string" else ())
 
+    @cached_property
+    def distinct(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The distinct observed numbers (or bools) in ascending order, and their frequencies."""
+        values, counts = np.unique(self.observed(), return_counts=True)
+        return values, counts.astype(np.int64)
+
     def observed(self) -> NDArray[Any]:
         """Return the observed cells, in their own type."""
         return self.raw[~self.missing] if self.missing_rows.size else self.raw

@@ -15,21 +15,31 @@ from numpy.typing import NDArray
 
 from psmvae.table.casts import New, as_numpy, holds
 from psmvae.table.cells import MAX_WHOLE, Cells, is_integer
-from psmvae.table.column_checks import stray_values, suspect_column
+from psmvae.table.column_checks import is_constant, stray_values, suspect_column
+from psmvae.table.declared import check_bounds, check_kinds
+from psmvae.table.derived import check_derived, check_observed, make_derived
 from psmvae.table.errors import (
     ColumnMismatchError,
+    ConstantColumnsWarning,
     ContentMismatchError,
     EmptyColumnsWarning,
+    OutsideRangeWarning,
     UnknownLevelsError,
     UnsupportedColumnError,
     UnsupportedColumnsError,
 )
 from psmvae.table.frames import Frame, open_table
-from psmvae.table.schema import Schema, check_domain, check_finite, check_kinds, make_column
+from psmvae.table.schema import Schema, check_domain, check_finite, make_column
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from psmvae.kinds import Column
+
+# Imputations are reported if so many, and more than this share, are outside the observed range, or
+# one is further outside than this multiple of the range. The tolerance is for rounding. The range
+# of fewer observed cells than this says little.
+MIN_OUTSIDE, MAX_SHARE_OUTSIDE, MAX_RANGES, RANGE_TOLERANCE = 5, 0.05, 3.0, 1e-6
+MIN_OBSERVED = 30
 
 
 @dataclass(frozen=True)
@@ -47,27 +57,46 @@ class Codec:
     schema: Schema
 
     @classmethod
-    def fit(cls, table: Any, *, kinds: Mapping[str, str] | None = None) -> Codec:
+    def fit(
+        cls,
+        table: Any,
+        *,
+        kinds: Mapping[str, Any] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        derived: Mapping[str, str] | None = None,
+    ) -> Codec:
         """Infer the kinds of a table's columns, and the statistics that each kind needs."""
         frame = open_table(table)
         declared = check_kinds(kinds or {}, frame.names)
-        columns, errors, suspects = [], [], []
+        limits = check_bounds(bounds or {}, frame.names)
+        formulas = check_derived(derived or {}, frame.names)
+        columns, errors, constant = [], [], []
+        suspects: list[Warning | None] = []
         for position, name in enumerate(frame.names):
             try:
                 cells = frame.cells(position)
-                columns.append(make_column(cells, declared.get(name)))
+                if name in formulas:
+                    columns.append(make_derived(cells, formulas[name]))
+                    continue
+                columns.append(make_column(cells, declared.get(name), limits.get(name)))
                 suspects.append(None if name in declared else suspect_column(cells))
+                if is_constant(cells):
+                    constant.append(name)
             except UnsupportedColumnError as error:
                 # reported together, so that the user need not find them one at a time
                 errors.append(error)
         if errors:
             raise errors[0] if len(errors) == 1 else UnsupportedColumnsError.joining(errors)
-        empty = tuple(column.name for column in columns if column.n_observed == 0)
-        if len(empty) == len(columns):
+        modelled = [column for column in columns if not column.formula]
+        empty = tuple(column.name for column in modelled if column.n_observed == 0)
+        if len(empty) == len(modelled):
             message = f"every cell is missing: no column of {quoted(empty)} has an observed value"
-            raise ValueError(message)
-        for warning in filter(None, [EmptyColumnsWarning(empty) if empty else None, *suspects]):
+            raise ValueError(message if modelled else "every column is derived: none is left")
+        suspects.append(EmptyColumnsWarning(empty) if empty else None)
+        suspects.append(ConstantColumnsWarning(tuple(constant)) if constant else None)
+        for warning in filter(None, suspects):
             warnings.warn(warning, stacklevel=2)
+        check_observed(frame, formulas)
         return cls(Schema(tuple(columns)))
 
     def encode(
@@ -100,21 +129,37 @@ class Codec:
             x[:, j] = np.where(m[:, j], values, 0.0)
         return Encoded(x, m)
 
-    def filler(self, table: Any, *, rows: NDArray[np.bool_] | None = None) -> Filler:
-        """Return a function that fills a table with model values of all rows, or of `rows`."""
+    def filler(
+        self,
+        table: Any,
+        *,
+        rows: NDArray[np.bool_] | None = None,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> Filler:
+        """Return a function that fills a table with model values of all rows, or of `rows`.
+
+        Where `wanted` ``(row, column)`` is False, a missing cell stays missing.
+        """
         frame, where = self._open(table)
         columns = []
         for j, column in enumerate(self.schema.modelled):
             position = where[column.name]
             cells = _checked(frame.cells(position), column)
-            if cells.missing_rows.size:
-                columns.append(_ColumnFiller(position, j, column, cells, rows))
+            at = cells.missing_rows
+            if wanted is not None:
+                at = at[wanted[at, position]]
+            if at.size:
+                columns.append(_ColumnFiller(position, j, column, cells, at, rows))
         n_rows = frame.n_rows if rows is None else int(np.count_nonzero(rows))
         return Filler(frame, columns, (n_rows, len(self.schema.modelled)))
 
     def fill(self, table: Any, x: NDArray[Any]) -> Any:
         """Return the table with the values x ``(row, column)`` in its missing cells."""
         return self.filler(table)(x)
+
+    def positions(self, table: Any) -> dict[str, int]:
+        """Return the positions of a table's columns by fitted name."""
+        return self._open(table)[1]
 
     def _open(self, table: Any) -> tuple[Frame, dict[str, int]]:
         """Return the opened table and the positions of its columns by fitted name."""
@@ -169,27 +214,59 @@ class Filler:
             raise ValueError(f"x must be (row, column) = {shape} for this table, got {x.shape}")
         return self._frame.replace({column.position: column.new(x) for column in self._columns})
 
+    def filled(self) -> NDArray[np.bool_]:
+        """Return which cells are filled, ``(row, column)`` in the order of the table."""
+        mask = np.zeros((self._frame.n_rows, len(self._frame.names)), dtype=bool)
+        for column in self._columns:
+            mask[column.at, column.position] = True
+        return mask
+
+    def warn(self) -> None:
+        """Warn of the values filled so far that are outside the observed range."""
+        found = {column.name: column.n_outside for column in self._columns if column.is_suspicious}
+        if found:
+            warnings.warn(OutsideRangeWarning(found), stacklevel=3)
+
 
 class _ColumnFiller:
     """A column to fill: its positions in the table and among the modelled columns."""
 
     def __init__(
-        self, position: int, j: int, column: Column, cells: Cells, rows: NDArray[np.bool_] | None
+        self,
+        position: int,
+        j: int,
+        column: Column,
+        cells: Cells,
+        at: NDArray[np.intp],
+        rows: NDArray[np.bool_] | None,
     ) -> None:
-        self.position, self._j, self._column, self._cells = position, j, column, cells
-        self._rows = cells.missing_rows
+        self.position, self.name, self.at = position, column.name, at
+        self._j, self._column, self._cells = j, column, cells
+        self.n_outside = self._n_filled = 0
+        self._furthest = 0.0
+        self._rows = at
         if rows is not None:
-            if not rows[self._rows].all():
+            if not rows[at].all():
                 message = "rows must include every row with a missing cell, but not so in "
                 raise ValueError(f"{message}{cells.name!r}")
-            self._rows = (np.cumsum(rows) - 1)[self._rows]
+            self._rows = (np.cumsum(rows) - 1)[at]
         self._widen = _needs_fractions(self._column, self._cells)
         self._levels = _level_array(self._column) if self._column.levels else None
 
     def new(self, x: NDArray[Any]) -> New:
-        """Return the values of the missing cells."""
+        """Return the values of the cells to fill."""
         picked = x[self._rows, self._j].astype(np.float64)
-        return New(self._cells, self._restored(picked), self._widen)
+        return New(self._cells, self._restored(picked), self._widen, self.at)
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the values outside the observed range are too many or too far from it.
+
+        Of draws like the n observed values, a share of 2 / (n + 1) is outside on average.
+        """
+        expected = 2 / (self._column.n_observed + 1)
+        too_many = self.n_outside > (MAX_SHARE_OUTSIDE + 2 * expected) * self._n_filled
+        return (too_many and self.n_outside >= MIN_OUTSIDE) or self._furthest > MAX_RANGES
 
     def _restored(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Return table values of model values: float64, or the levels' own type."""
@@ -204,6 +281,9 @@ class _ColumnFiller:
         with np.errstate(over="ignore"):
             values: NDArray[Any] = KINDS[column.kind].restore(x, column)
         values = as_numpy(values, np.dtype(np.float64))
+        if column.low is not None or column.high is not None:
+            values = np.clip(values, column.low, column.high)
+        self._compare(values)
         if self._levels is not None:
             values = self._levels[np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)]
         untyped = cells.storage == "object" and cells.family == "nothing"
@@ -212,6 +292,24 @@ class _ColumnFiller:
             # this table does not show that the fitted column was of integers
             values = as_numpy(values, np.dtype(np.int64))
         return values
+
+    def _compare(self, values: NDArray[np.float64]) -> None:
+        """Count the values outside the observed range; a constant column has none."""
+        if not self._column.observed or self._column.n_observed < MIN_OBSERVED:
+            return
+        smallest, largest = self._column.observed
+        # a range may overflow
+        width = float(np.float64(largest) / 2 - np.float64(smallest) / 2) * 2
+        if not 0 < width < np.inf:
+            return
+        # up to a bound every value is possible
+        low = smallest if self._column.low is None else self._column.low
+        high = largest if self._column.high is None else self._column.high
+        with np.errstate(over="ignore"):
+            away = np.maximum(low - values, values - high) / width
+        self._n_filled += away.size
+        self.n_outside += int(np.count_nonzero(away > RANGE_TOLERANCE))
+        self._furthest = max(self._furthest, float(away.max(initial=0.0)))
 
 
 def _needs_fractions(column: Column, cells: Cells) -> bool:

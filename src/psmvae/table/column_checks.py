@@ -1,8 +1,10 @@
-"""Text columns that may not be categorical: numbers with a few stray words, and identifiers."""
+"""Columns that may not be what they seem: numbers with a few stray words, and identifiers."""
 
 from __future__ import annotations
 
 import re
+
+import numpy as np
 
 from psmvae.table.cells import Cells
 from psmvae.table.errors import IdentifierWarning, StrayTextWarning, StrayValues
@@ -24,6 +26,10 @@ _MIN_NUMBERS, _MIN_SHARE_OF_NUMBERS = 5, 0.9
 _FEW_NUMBERS = 10
 # a column with at most this many levels is not reported as an identifier
 _FEW_LEVELS = 20
+# a value in fewer cells may be the only one by chance
+_MIN_REPEATED = 5
+# id, ID, patient_id, patientId, subject no.
+_IDENTIFIER = re.compile(r"(^|[^a-zA-Z])(id|ID|Id|no|nr)([^a-zA-Z]|$)|[a-z](Id|ID)$")
 
 
 def stray_values(cells: Cells) -> StrayValues | None:
@@ -62,7 +68,10 @@ def accidental_text(cells: Cells) -> StrayValues | None:
 
 
 def suspect_column(cells: Cells) -> StrayTextWarning | IdentifierWarning | None:
-    """Return a warning about a text column that is probably not categorical."""
+    """Return a warning about a column that is probably an identifier, or text by accident."""
+    if cells.family == "number" and looks_like_identifier(cells):
+        n = cells.n_observed
+        return IdentifierWarning(cells.name, n, n, "numbers")
     if cells.family != "string" or cells.storage == "category":
         return None
     found, n_levels = accidental_text(cells), len(cells.counts)
@@ -71,6 +80,34 @@ def suspect_column(cells: Cells) -> StrayTextWarning | IdentifierWarning | None:
     if n_levels > max(_FEW_LEVELS, cells.n_observed / 2):
         return IdentifierWarning(cells.name, n_levels, cells.n_observed)
     return None
+
+
+def looks_like_identifier(cells: Cells) -> bool:
+    """Whether a column of numbers is probably an identifier.
+
+    Its values are whole, none is missing or repeated, and they are numbered through, sorted, or the
+    column is called so. Measurements in a small table may be distinct whole numbers, too.
+    """
+    values = cells.observed()
+    if cells.missing_rows.size or values.size <= _FEW_LEVELS:
+        return False
+    if values.dtype.kind == "f" and bool(np.any(values != np.rint(values))):
+        return False
+    if len(cells.distinct[0]) < values.size:
+        return False
+    numbered = float(values.max()) - float(values.min()) < 2 * values.size
+    sorted_rows = bool(np.all(values[1:] > values[:-1]))
+    return numbered or sorted_rows or _IDENTIFIER.search(cells.name) is not None
+
+
+def is_constant(cells: Cells) -> bool:
+    """Whether a column has one distinct value in several observed cells."""
+    if cells.n_observed < _MIN_REPEATED:
+        return False
+    if cells.family == "string":
+        return len(cells.counts) == 1
+    values = cells.observed()
+    return bool(np.all(values == values[0]))
 
 
 def missing_value_codes(cells: Cells) -> dict[str, int]:

@@ -243,11 +243,102 @@ class UnknownLevelsError(Reported, ValueError):
         "column {column!r} has {unknown} in {n_cells} rows, not among the {n_known} levels it was "
         "fitted on ({known})"
     )
-    _remedy = "handle_unknown='missing' treats these cells as missing"
+    _remedy = "handle_unknown='missing' treats these cells as missing{or_declare}"
 
     def _texts(self) -> dict[str, str]:
         texts = {"unknown": quoted(self.levels, 5), "known": quoted(self.known_levels, 5)}
-        return texts | {"n_known": str(len(self.known_levels))}
+        or_declare = ", or declare it integer in kinds to allow any whole number"
+        numbers = not isinstance(self.known_levels[0], str | bool)
+        return texts | {
+            "n_known": str(len(self.known_levels)),
+            "or_declare": or_declare if numbers else "",
+        }
+
+
+@dataclass(eq=False, repr=False)
+class UnlistedLevelsError(Reported, ValueError):
+    """A column has levels that are not among those declared for it.
+
+    Attributes
+    ----------
+    column, kind : str
+        The column's name and the declared kind.
+    levels, listed : tuple
+        The levels that are not declared, in order of appearance, and those that are.
+    n_cells : int
+        Number of cells that hold a level that is not declared.
+    """
+
+    column: str
+    kind: str
+    levels: tuple[Level, ...]
+    n_cells: int
+    listed: tuple[Level, ...]
+    _problem = (
+        "column {column!r} is declared {kind} with the levels {known}, but {n_cells} observed "
+        "cells hold {unlisted}"
+    )
+    _remedy = "add these levels in kinds, or correct the cells"
+
+    def _texts(self) -> dict[str, str]:
+        return {"unlisted": quoted(self.levels, 5), "known": quoted(self.listed, 10)}
+
+
+@dataclass(eq=False, repr=False)
+class OutOfBoundsError(Reported, ValueError):
+    """Observed values of a column are outside the bounds given for it.
+
+    Attributes
+    ----------
+    column : str
+        The column's name.
+    low, high : float or None
+        The bounds; None is no bound.
+    values : tuple of float
+        The distinct values outside, in ascending order.
+    n_cells : int
+        Number of cells that hold such a value.
+    """
+
+    column: str
+    low: float | None
+    high: float | None
+    values: tuple[float, ...]
+    n_cells: int
+    _problem = (
+        "column {column!r} has bounds {interval}, but {n_cells} observed cells are outside: {found}"
+    )
+    _remedy = "widen the bounds, or correct these values"
+
+    def _texts(self) -> dict[str, str]:
+        low = "-inf" if self.low is None else f"{self.low:g}"
+        high = "inf" if self.high is None else f"{self.high:g}"
+        shown = ", ".join(f"{value:g}" for value in self.values[:N_SHOWN])
+        more = len(self.values) - N_SHOWN
+        return {
+            "interval": f"({low}, {high})",
+            "found": f"{shown} and {more} more" if more > 0 else shown,
+        }
+
+
+@dataclass(eq=False, repr=False)
+class FormulaError(Reported, ValueError):
+    """The formula of a derived column cannot be used.
+
+    Attributes
+    ----------
+    column, formula : str
+        The derived column and its formula.
+    reason, remedy_text : str
+        What is wrong with it, and what can be done.
+    """
+
+    column: str
+    formula: str
+    reason: str
+    remedy_text: str
+    _problem = "the derived column {column!r} = {formula!r}: {reason}"
+    _remedy = "{remedy_text}"
 
 
 @dataclass(eq=False, repr=False)
@@ -383,7 +474,7 @@ class StrayTextWarning(_ReportedWithStray, UserWarning):
 
 @dataclass(eq=False, repr=False)
 class IdentifierWarning(Reported, UserWarning):
-    """A text column looks like an identifier. It is modelled as levels.
+    """A column looks like an identifier. It is modelled like other columns.
 
     Attributes
     ----------
@@ -391,13 +482,100 @@ class IdentifierWarning(Reported, UserWarning):
         The column's name.
     n_levels, n_observed : int
         Numbers of distinct values and of observed cells.
+    modelled_as : str
+        "levels" for text, "numbers" for whole numbers.
     """
 
     column: str
     n_levels: int
     n_observed: int
+    modelled_as: str = "levels"
     _problem = (
-        "column {column!r} looks like an identifier ({n_levels:,} levels in {n_observed:,} "
-        "observed cells) and is modelled as levels"
+        "column {column!r} looks like an identifier ({n_levels:,} distinct values in "
+        "{n_observed:,} observed cells) and is modelled as {modelled_as}"
     )
-    _remedy = "drop it if it is one"
+    _remedy = "drop it if it is one, or declare its kind if it is not"
+
+
+@dataclass(eq=False, repr=False)
+class ConstantColumnsWarning(Reported, UserWarning):
+    """Columns have one distinct observed value. Their missing cells get this value.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns' names.
+    """
+
+    columns: tuple[str, ...]
+    _problem = "columns with one distinct observed value say nothing about the others: {names}"
+    _remedy = "drop them, or check how they were read"
+
+    def _texts(self) -> dict[str, str]:
+        return {"names": quoted(self.columns)}
+
+
+@dataclass(eq=False, repr=False)
+class OutsideRangeWarning(Reported, UserWarning):
+    """Many imputed values are outside the observed range of their columns, or one is far outside.
+
+    Attributes
+    ----------
+    columns : dict of str to int
+        Number of imputed values outside the observed range, by column.
+    """
+
+    columns: dict[str, int]
+    _problem = "imputed values outside the observed range: {counts}"
+    _remedy = "check the model, or give bounds={{{first!r}: (low, high)}}"
+
+    def _texts(self) -> dict[str, str]:
+        return {"counts": counted(self.columns, "value"), "first": next(iter(self.columns))}
+
+
+@dataclass(eq=False, repr=False)
+class FormulaMismatchWarning(Reported, UserWarning):
+    """Observed values of a derived column are not those of its formula, beyond rounding.
+
+    Attributes
+    ----------
+    column, formula : str
+        The derived column and its formula.
+    n_cells, n_compared : int
+        Number of observed values that differ, and number of values that were compared.
+    largest : float
+        The largest difference.
+    """
+
+    column: str
+    formula: str
+    n_cells: int
+    n_compared: int
+    largest: float
+    _problem = (
+        "the derived column {column!r} = {formula!r} differs from the formula in {n_cells:,} of "
+        "{n_compared:,} observed cells, by up to {largest:.3g}"
+    )
+    _remedy = "check the formula and the units of its columns"
+
+
+@dataclass(eq=False, repr=False)
+class FormulaDomainWarning(Reported, UserWarning):
+    """The formula of a derived column has no finite value in some rows. These cells are kept.
+
+    Attributes
+    ----------
+    column, formula : str
+        The derived column and its formula.
+    n_rows : int
+        Number of rows where it is not finite, such as a logarithm of a negative number.
+    """
+
+    column: str
+    formula: str
+    n_rows: int
+    _problem = (
+        "the derived column {column!r} = {formula!r} is not finite in {n_rows:,} rows, which keep "
+        "their cells"
+    )
+    _remedy = "give bounds for the columns of the formula"

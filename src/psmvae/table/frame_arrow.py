@@ -10,7 +10,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
 
-from psmvae.table.casts import New, as_decimals, fill_index, filled_numpy, holds
+from psmvae.table.casts import (
+    New,
+    as_decimals,
+    as_numpy,
+    fill_index,
+    filled_numpy,
+    holds,
+    scattered,
+)
 from psmvae.table.cells import Cells, series_cells, storage_of
 
 
@@ -55,20 +63,24 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
     """Return an Arrow column with its missing cells replaced."""
     cells, values, kind = new.cells, new.values, column.type
     if not holds(cells, values):
-        return pa.chunked_array([pa.array(values)])
+        return pa.chunked_array([pa.array(scattered(new))])
     if cells.storage == "category":
         return pa.chunked_array([_fill_dictionary(column, new)])
     if cells.storage == "string":
         fresh = pa.array(values, type=kind)
     elif cells.storage == "decimal":
         fresh = pa.array(as_decimals(values, kind.precision, kind.scale), type=kind)
-    else:
+    elif new.completes:
         return pa.chunked_array([pa.array(filled_numpy(new))])
+    else:
+        kind = pa.float64() if new.widen else kind
+        column = column.cast(kind)
+        fresh = pa.array(as_numpy(values, np.dtype(kind.to_pandas_dtype())), type=kind)
     both = pa.chunked_array([*column.chunks, fresh], type=kind)
     if str(kind) == "string_view":
         # `take` is not implemented for this type
         both = both.cast(pa.large_string())
-    return both.take(pa.array(fill_index(cells))).cast(kind)
+    return both.take(pa.array(fill_index(new))).cast(kind)
 
 
 def _dictionary(column: pa.ChunkedArray) -> list[Any]:
@@ -88,7 +100,9 @@ def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
     chunks = column.unify_dictionaries().chunks
     codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in chunks])
     codes = codes.astype(index.to_pandas_dtype())
-    codes[new.cells.missing_rows] = [code[value] for value in values]
+    codes[new.at] = [code[value] for value in values]
     dictionary = pa.array(levels, type=kind.value_type)
-    indices = pa.array(codes, type=index)
+    left = new.cells.missing.copy()
+    left[new.at] = False
+    indices = pa.array(codes, type=index, mask=left)
     return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=kind.ordered)

@@ -48,7 +48,7 @@ class ArraySource:
                 cast = change.values
             else:
                 cast = as_numpy(change.values, array.dtype)
-            array[change.cells.missing_rows, position] = cast
+            array[change.at, position] = cast
         return array
 
 

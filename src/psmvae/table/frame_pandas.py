@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from psmvae.table.casts import New, as_numpy, as_objects, filled_numpy, holds
+from psmvae.table.casts import New, as_numpy, as_objects, filled_numpy, holds, scattered
 from psmvae.table.cells import Cells, number_cells, object_cells, storage_of, unsupported_dtype
 
 # before pandas 3 a write to a shallow copy is also a write to the original
@@ -82,11 +82,11 @@ def _extension_cells(name: str, series: pd.Series[Any]) -> Cells:
 
 
 def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
-    cells, values, widen = new
+    cells, values, at = new.cells, new.values, new.at
     dtype: Any = series.dtype
     if not holds(cells, values):
         # pandas picks its own type for strings, which differs between its versions
-        return pd.Series(values.tolist(), index=series.index)
+        return pd.Series(scattered(new), index=series.index)
     if isinstance(dtype, pd.ArrowDtype):
         from psmvae.table.frame_arrow import arrow_fill
 
@@ -95,22 +95,22 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
             column = series.to_numpy(copy=True)
-            column[cells.missing_rows] = as_objects(new)
+            column[at] = as_objects(new)
         else:
             column = filled_numpy(new)
         return pd.Series(column, index=series.index, dtype=dtype, copy=False)
-    column = (series.astype("Float64") if widen else series).array.copy()
+    column = (series.astype("Float64") if new.widen else series).array.copy()
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         known = set(dtype.categories)
         # a level of the fitted table that this table does not have
         extra = [level for level in dict.fromkeys(values.tolist()) if level not in known]
         column = column.add_categories(extra) if extra else column
-        column[cells.missing_rows] = values.tolist()
+        column[at] = values.tolist()
     elif cells.storage == "string":
-        column[cells.missing_rows] = values
+        column[at] = values
     else:
-        column[cells.missing_rows] = as_numpy(values, dtype.numpy_dtype)
+        column[at] = as_numpy(values, dtype.numpy_dtype)
     return pd.Series(column, index=series.index)
 
 

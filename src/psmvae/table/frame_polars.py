@@ -10,7 +10,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 
-from psmvae.table.casts import New, as_decimals, as_numpy, fill_index, filled_numpy, holds
+from psmvae.table.casts import (
+    New,
+    as_decimals,
+    as_numpy,
+    fill_index,
+    filled_numpy,
+    holds,
+    scattered,
+)
 from psmvae.table.cells import Cells, object_cells, series_cells, storage_of
 
 
@@ -49,9 +57,10 @@ def _fill(series: pl.Series, new: New) -> pl.Series:
     cells, values, name = new.cells, new.values, series.name
     dtype: Any = series.dtype
     if not holds(cells, values):
-        return pl.Series(name, values.tolist())
+        return pl.Series(name, scattered(new))
     if new.widen:
-        return pl.Series(name, filled_numpy(new))
+        dtype = pl.Float64()
+        series = series.cast(dtype)
     if cells.storage in {"string", "category"}:
         if isinstance(dtype, pl.Enum):
             # with the levels of the fitted table that this table does not have
@@ -65,6 +74,10 @@ def _fill(series: pl.Series, new: New) -> pl.Series:
         # NumPy has no integers of 128 bits
         width = str(dtype).lower().replace("128", "64")
         fresh = pl.Series(name, as_numpy(values, np.dtype(width))).cast(dtype)
-    else:
+    elif new.completes:
         return pl.Series(name, filled_numpy(new)).cast(dtype)
-    return pl.concat([series, fresh]).gather(fill_index(cells))
+    else:
+        # a cast of all cells would turn missing ones into zeros
+        numbers = np.dtype(np.float64) if new.widen else cells.raw.dtype
+        fresh = pl.Series(name, as_numpy(values, numbers)).cast(dtype)
+    return pl.concat([series, fresh]).gather(fill_index(new))

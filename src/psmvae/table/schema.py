@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.table.cells import MAX_WHOLE, Cells
+from psmvae.table.bounds import check_in_bounds, with_bounds
+from psmvae.table.cells import Cells
 from psmvae.table.column_checks import accidental_text, stray_values
+from psmvae.table.declared import Bounds, DeclaredKind, declared_levels
 from psmvae.table.errors import KindMismatchError, StrayTextError, TooManyLevelsError
+from psmvae.table.inference import Inferred, infer_kind
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 1000
 """Largest number of levels that is modelled."""
 # fields of a column that JSON holds as lists
-_TUPLES = ("levels", "shares")
+_TUPLES = ("levels", "shares", "observed")
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,13 @@ class Schema:
 
     @property
     def modelled(self) -> tuple[Column, ...]:
-        """The columns with observed cells. Only these are modelled."""
-        return tuple(column for column in self.columns if column.n_observed > 0)
+        """The columns with observed cells that are not derived. Only these are modelled."""
+        return tuple(one for one in self.columns if one.n_observed > 0 and not one.formula)
+
+    @property
+    def formulas(self) -> dict[str, str]:
+        """The formulas of the derived columns, by name."""
+        return {column.name: column.formula for column in self.columns if column.formula}
 
     def renamed(self, names: Iterable[str]) -> Schema:
         """Return the same columns under other names.
@@ -123,53 +131,29 @@ class Schema:
         return cls(columns)
 
 
-def infer_kind(cells: Cells) -> str:
-    """Infer the kind of a column.
-
-    Bools are binary. Strings and categories are binary if exactly two levels are observed, ordinal
-    if there are more and the data type is ordered, and categorical otherwise. Numbers are binary
-    if they are exactly 0 and 1, integer if all are whole (pandas stores integers with missing
-    values as floats), and real otherwise. Decimals are real. Positive and count columns are never
-    inferred: they have to be declared.
-    """
-    if cells.family == "nothing":
-        if cells.storage in {"string", "category"}:
-            return "categorical"
-        return {"boolean": "binary", "integer": "integer"}.get(cells.storage, "real")
-    if cells.family == "bool":
-        return "binary"
-    if cells.family == "string" or cells.storage == "category":
-        n_levels = len(cells.levels())
-        if n_levels == 2:
-            return "binary"
-        return "ordinal" if cells.ordered and n_levels > 2 else "categorical"
-    if cells.storage == "decimal" or cells.dtype.startswith("Decimal"):
-        return "real"
-    values = cells.observed()
-    zero, one = values == 0, values == 1
-    if zero.any() and one.any() and bool(np.all(zero | one)):
-        return "binary"
-    wide = values.astype(np.float64, copy=False)
-    whole = bool(np.all((wide == np.rint(wide)) & (np.abs(wide) < MAX_WHOLE)))
-    return "integer" if whole or cells.storage == "integer" else "real"
-
-
-def make_column(cells: Cells, kind: str | None = None) -> Column:
+def make_column(
+    cells: Cells, declared: DeclaredKind | None = None, bounds: Bounds | None = None
+) -> Column:
     """Return the column's entry in the schema, with the statistics that its kind needs."""
     from psmvae.kinds import KINDS, Column
 
     check_finite(cells)
-    name = kind if kind is not None else infer_kind(cells)
-    plain = Column(cells.name, name, cells.dtype, cells.n_observed)
+    name, reason = declared_or_inferred(cells, declared, bounds)
+    plain = Column(cells.name, name, cells.dtype, cells.n_observed, reason=reason)
     if cells.n_observed == 0:
         return plain
     if KINDS[name].has_levels:
-        plain = replace(plain, levels=cells.levels())
+        listed = declared is not None and declared.levels
+        levels = declared_levels(cells, declared) if declared and listed else cells.levels()
+        plain = replace(plain, levels=levels)
         _check_levels(cells, name, plain.n_levels)
         values = cells.codes(plain.levels)
+        if bounds is not None:
+            check_in_bounds(cells, bounds)
     else:
         _check_numbers(cells, name)
         values = cells.values()
+        plain = with_bounds(plain, cells, bounds)
     check_domain(cells, name, values)
     column = KINDS[name].learn(values[~np.isnan(values)], plain)
     if not np.isfinite([column.center, column.scale, column.mean, column.deviation]).all():
@@ -178,6 +162,17 @@ def make_column(cells: Cells, kind: str | None = None) -> Column:
             f"{np.nanmin(values):g} and {np.nanmax(values):g}): rescale it"
         )
     return column
+
+
+def declared_or_inferred(
+    cells: Cells, declared: DeclaredKind | None, bounds: Bounds | None
+) -> Inferred:
+    """Return the kind of a column and the reason for it."""
+    if declared is None:
+        return infer_kind(cells, bounded=bounds is not None)
+    order = " < " if declared.kind == "ordinal" else ", "
+    levels = f": {order.join(map(str, declared.levels))}" if declared.levels else ""
+    return Inferred(declared.kind, f"declared{levels}")
 
 
 def check_finite(cells: Cells) -> None:
@@ -198,22 +193,6 @@ def check_domain(cells: Cells, kind: str, values: NDArray[np.float64]) -> None:
         found = f"{n_rows} of {cells.n_observed} observed values (such as {values[outside][0]:g})"
         reason, others = f"{found} are not {KINDS[kind].domain}", ("real", "integer")
         raise KindMismatchError(cells.name, kind, reason, others, "correct these values")
-
-
-def check_kinds(kinds: Mapping[Any, str], names: Iterable[str]) -> dict[str, str]:
-    """Return declared kinds by column name, checked against the columns and kinds that exist."""
-    from psmvae.kinds import KINDS
-
-    declared = {str(name): kind for name, kind in kinds.items()}
-    known = dict.fromkeys(names)
-    if unknown := [name for name in declared if name not in known]:
-        message = f"kinds names unknown columns {quoted(unknown)}; the table has {quoted(known)}"
-        raise ValueError(message)
-    for name, kind in declared.items():
-        if kind not in list(KINDS):
-            message = f"unknown kind {kind!r} for column {name!r}; expected one of {quoted(KINDS)}"
-            raise ValueError(message)
-    return declared
 
 
 def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:

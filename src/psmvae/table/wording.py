@@ -17,10 +17,10 @@ def quoted(names: Iterable[Any], most: int = 10) -> str:
     return text if len(listed) <= most else f"{text} and {len(listed) - most} more"
 
 
-def counted(counts: Mapping[str, int]) -> str:
+def counted(counts: Mapping[str, int], what: str = "cell") -> str:
     """Return the first few texts with their numbers of cells."""
     listed = list(counts.items())[:N_SHOWN]
-    text = ", ".join(f"{word!r} ({n:,} cell{'s' if n > 1 else ''})" for word, n in listed)
+    text = ", ".join(f"{word!r} ({n:,} {what}{'s' if n > 1 else ''})" for word, n in listed)
     more = len(counts) - len(listed)
     return f"{text} and {more:,} more" if more else text
 

@@ -41,10 +41,12 @@ class TrainingResult:
 
     ``validation_mask`` ``(member, row, column)`` are the validation cells, in the order of the
     given rows.
+    ``timed_out`` says whether ``max_time`` ended the epochs.
     """
 
     history: list[Progress] = field(default_factory=list)
     interrupted: bool = False
+    timed_out: bool = False
     best: list[float] = field(default_factory=list)
     validation_mask: Tensor | None = None
 
@@ -229,7 +231,10 @@ class Trainer:
             if self.interrupt.is_set():
                 self.result.interrupted = True
                 break
-            if self.budget.exceeded or (self.has_validation_cells and self.stopping.stopped):
+            if self.has_validation_cells and self.stopping.stopped:
+                break
+            if self.budget.exceeded:
+                self.result.timed_out = epoch < n_epochs
                 break
 
     def _run_steps(self, step: Stepper, n_steps: int) -> None:

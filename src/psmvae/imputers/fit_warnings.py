@@ -1,0 +1,121 @@
+"""Warnings about what a deep imputer could learn from its training table."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psmvae.table.errors import Reported
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psmvae.imputers.deep import DeepImputer
+    from psmvae.nn.columns import Columns
+
+__all__ = ["FewRowsWarning", "MaxTimeWarning", "NothingLearnedWarning"]
+
+# A deep model needs at least so many rows, and so many observed cells for each column.
+MIN_ROWS, MIN_CELLS = 50, 10
+
+
+@dataclass(eq=False, repr=False)
+class FewRowsWarning(Reported, UserWarning):
+    """The table is too small for a deep imputer.
+
+    Attributes
+    ----------
+    imputer : str
+        The name of the imputer's class.
+    n_rows, n_cells, n_columns : int
+        Numbers of rows, observed cells and modelled columns.
+    """
+
+    imputer: str
+    n_rows: int
+    n_cells: int
+    n_columns: int
+    _problem = (
+        "the table has {n_rows:,} rows and {n_cells:,} observed cells in {n_columns:,} columns, "
+        "fewer than {imputer} can learn from"
+    )
+    _remedy = "compare with MICEImputer, or collect more rows"
+
+
+@dataclass(eq=False, repr=False)
+class NothingLearnedWarning(Reported, UserWarning):
+    """The validation error of a deep imputer is no lower than that of the column means.
+
+    Attributes
+    ----------
+    error, error_of_mean : float
+        Root mean squared errors, in standard deviations.
+    """
+
+    error: float
+    error_of_mean: float
+    _problem = (
+        "the validation error is {error:.3f} standard deviations, no lower than that of the column "
+        "means, {error_of_mean:.3f}: the columns do not predict each other, or the fit failed"
+    )
+    _remedy = "train longer (max_epochs, max_time), or compare with MICEImputer and MeanImputer"
+
+
+@dataclass(eq=False, repr=False)
+class MaxTimeWarning(Reported, UserWarning):
+    """Training stopped at `max_time`, before the validation error stopped falling.
+
+    Attributes
+    ----------
+    max_time : float
+        Seconds that `fit` was allowed.
+    n_epochs, max_epochs : int
+        Epochs trained, and epochs at most.
+    """
+
+    max_time: float
+    n_epochs: int
+    max_epochs: int
+    _problem = (
+        "max_time ({max_time:g} s) stopped training after {n_epochs:,} of at most {max_epochs:,} "
+        "epochs, and the best weights so far are used"
+    )
+    _remedy = "increase max_time, or fit on fewer rows"
+
+
+def warn_of_fit(imputer: DeepImputer, x: Tensor, m: Tensor, *, timed_out: bool) -> None:
+    """Warn of a fit that is probably not good; x and m are in the model's column order."""
+    n_rows, n_columns = m.shape
+    n_cells, error = int(m.sum()), imputer.best_validation_error_
+    found: list[Warning] = []
+    if n_rows < MIN_ROWS or n_cells < MIN_CELLS * n_columns:
+        found.append(FewRowsWarning(type(imputer).__name__, n_rows, n_cells, n_columns))
+    if timed_out and imputer.max_time is not None:
+        last = imputer.history_[-1]
+        found.append(MaxTimeWarning(float(imputer.max_time), last.epoch, last.max_epochs))
+    if error is not None:
+        of_mean = error_of_mean(imputer.model_.inputs, x, m)
+        if error >= of_mean:
+            found.append(NothingLearnedWarning(error, of_mean))
+    for warning in found:
+        # at the line that called `fit`
+        warnings.warn(warning, stacklevel=4)
+
+
+def error_of_mean(columns: Columns, x: Tensor, m: Tensor) -> float:
+    """Return the root mean squared error of the columns' means on the observed cells.
+
+    It is in the units of `best_validation_error_`; for levels it is that of their shares.
+    """
+    import torch
+
+    with torch.no_grad():
+        statistics = columns.statistics(x)
+        parts = zip(columns.split(statistics, "statistics"), columns.slices(), strict=True)
+        means = []
+        for part, at in parts:
+            weight = m[:, at].unsqueeze(-1)
+            means.append(((part * weight).sum(0) / weight.sum(0)).flatten())
+        error = columns.error(torch.cat(means).expand_as(statistics), x)
+        return float(((error * m).sum() / m.sum()).sqrt())
