@@ -113,9 +113,9 @@ def _pool_frames(design: str, tables: list[Any], n: int) -> dict[str, Table]:
 def stacked(design: str, n: int, numbers: range) -> list[Any]:
     """Train the default on tables as one stack; return what the chains need of each."""
     import torch
+    from psmvae_paper.stacked_fit import fit_stacked
 
     from psmvae.imputers.proper import bounds_of, learn
-    from psmvae_paper.stacked_fit import fit_stacked
 
     class Recorded(PSMVAEImputer):
         """Keeps the validation cells; the chains are fitted by the workers."""

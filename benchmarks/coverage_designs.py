@@ -148,4 +148,4 @@ def frame(design: str, table: Floats, missing: Bools) -> Any:
 
     data = pd.DataFrame(np.where(missing, np.nan, table), columns=list(names(design)))
     whole = [name for name in ("binary", "ordinal", "count") if name in data]
-    return data.astype({name: "Int64" for name in whole})
+    return data.astype(dict.fromkeys(whole, "Int64"))

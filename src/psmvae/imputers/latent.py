@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Floats
-from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.chains_file import add_chains, take_chains
+from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.options import Advanced
 from psmvae.models.config import LatentConfig
 from psmvae.nn.architecture import Network
