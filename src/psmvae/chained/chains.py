@@ -119,7 +119,7 @@ class Chains:
     parameters: list[list[Parameters]]
     # predictors of each column that are constant or collinear among the rows with it observed
     dropped: list[NDArray[np.intp]]
-    # means and standard deviations of the imputed cells, (round, chain, column)
+    # means and standard deviations of the imputed cells, (round, chain, column); 0 without any
     trace_mean: Floats = field(repr=False)
     trace_deviation: Floats = field(repr=False)
 
@@ -226,7 +226,7 @@ class _Block:
         self.values = np.repeat(x[None], len(chains), 0)
         self.z = np.zeros((len(chains), len(x), len(predictors.group)))
         shape = (2, settings.n_rounds, len(chains), x.shape[1])
-        self.trace = np.full(shape, np.nan)
+        self.trace = np.zeros(shape)
         for j in range(x.shape[1]):
             self._start(j)
 
@@ -262,7 +262,7 @@ class _Block:
         """Return the linear predictors that the regression of a column leaves out."""
         z = self.z[0, self.m[:, target.j]][:, target.linear]
         away = z - z.mean(0)
-        return target.linear[dependent(away.T @ away)]
+        return target.linear[dependent(away.T @ away, len(z))]
 
     def _fit(self, j: int, start: Parameters | None) -> Parameters:
         target, column = self.targets[j], self.predictors.columns[j]

@@ -119,9 +119,15 @@ def fit_numeric(
     """
     target = np.broadcast_to(y, terms.shape[:2])
     found = regress(terms, target, rng, n_flat=n_flat, groups=groups)
-    residual = target - found.predict(terms)
     coef, intercept, sigma = found.coef, found.intercept, found.sigma
     learned_coef = np.zeros(len(terms))
+    log_scale = np.zeros_like(coef)
+    if homoscedastic and learned is None and not pmm:
+        # Normal noise needs no donors
+        none = np.zeros((len(terms), 0))
+        parameters = (found.center, coef, intercept, learned_coef, sigma, log_scale)
+        return NumericParameters(*parameters, none, none)
+    residual = target - found.predict(terms)
     if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
         explained, level = _project(terms, learned, found)
         rest = learned - level[:, None] - _linear(terms - found.center[:, None], explained)
@@ -133,7 +139,6 @@ def fit_numeric(
         intercept = intercept - learned_coef * level
         residual = residual - learned_coef[:, None] * rest
         sigma = sigma * noise
-    log_scale = np.zeros_like(coef)
     if not (pmm or homoscedastic):
         log_scale = _log_scale(terms, residual, found, rng)
     fitted = target - residual

@@ -22,6 +22,10 @@ from psmvae.table.wording import quoted
 if TYPE_CHECKING:
     from psmvae.kinds import Column
 
+# Fraction of the usual work of the chains: fewer chains for tables of tens of thousands of rows.
+WORK = 0.05
+# Linear regressions that take the time of one logistic regression.
+LOGISTIC_WORK = 5
 METHODS: dict[str, Literal["normal", "pmm"]] = {"norm": "normal", "pmm": "pmm"}
 
 
@@ -101,15 +105,20 @@ class MICEImputer(ChainImputer):
         allowed = self._allowed()
         self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
         columns = self.schema_.modelled
-        n_rows, n_columns = encoded.x.shape
         self.chains_ = Chains.fit(
             columns,
             self._model_values(encoded.x, encoded.m),
             encoded.m,
-            bounds=[(-np.inf, np.inf)] * n_columns,
+            bounds=[(-np.inf, np.inf)] * len(columns),
             seed=self._seed(3),
             allowed=allowed,
-            settings=settings_for(n_rows, n_columns, METHODS[self.method], nonlinear=False),
+            settings=settings_for(
+                self.n_rows_,
+                sum(_work(column) for column in columns),
+                METHODS[self.method],
+                nonlinear=False,
+                fraction=WORK,
+            ),
         )
         self._warn_of_dropped()
         return False
@@ -237,3 +246,11 @@ class MICEImputer(ChainImputer):
         super()._set_state(arrays, plain)
         own = part_of(arrays, "chains.")
         self.chains_ = restore(self.schema_.modelled, own, plain["chains"])
+
+
+def _work(column: Column) -> int:
+    """Return the number of linear regressions that take the time of one round of a column."""
+    from psmvae.chained.levels import MAX_QUESTIONS
+
+    n_questions = min(column.n_levels - 1, MAX_QUESTIONS)
+    return LOGISTIC_WORK * n_questions if n_questions > 0 else 1
