@@ -7,13 +7,14 @@ regressions, 20 times for each of several seeds. The results are means over seed
 
 Needs R with mice and jsonlite. Takes ten minutes. Run with
 
-    python benchmarks/mice_r.py [--seeds 10] [--page]
+    python benchmarks/mice_r.py [--seeds 5] [--page]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import tempfile
 import warnings
@@ -88,7 +89,10 @@ def measure(name: str, table: pd.DataFrame, method: str, seed: int) -> list[dict
 def run_r(folder: Path, seeds: int) -> dict[str, Any]:
     """Impute by R's mice, which also exports the tables to the folder."""
     stacked_studies().to_csv(folder / "stacked.csv", index=False)
-    subprocess.run(["Rscript", str(HERE / "mice_r.R"), str(folder), str(seeds)], check=True)
+    program = shutil.which("Rscript")
+    if program is None:
+        raise FileNotFoundError("R is needed: Rscript was not found.")
+    subprocess.run([program, str(HERE / "mice_r.R"), str(folder), str(seeds)], check=True)
     found: dict[str, Any] = json.loads((folder / "r.json").read_text())
     return found
 
@@ -129,7 +133,7 @@ def as_text(record: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, print the table, write the record and, if asked, the page."""
     parser = argparse.ArgumentParser(description="MICEImputer beside R's mice.")
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--page", action="store_true", help=f"write the table into {PAGE.name}")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()

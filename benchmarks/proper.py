@@ -90,7 +90,7 @@ def psmvae(**parameters: Any) -> Callable[[Floats, int], list[Floats]]:
 
 def mice(table: Floats, seed: int) -> list[Floats]:
     """Draws of MICEImputer."""
-    imputer = MICEImputer(sample_posterior=True, random_state=seed).fit(table)
+    imputer = MICEImputer(random_state=seed).fit(table)
     completed: list[Floats] = imputer.sample(table, n=N_DRAWS)
     return completed
 
@@ -98,7 +98,7 @@ def mice(table: Floats, seed: int) -> list[Floats]:
 REFERENCE = "Bayesian normal regression (reference)"
 METHODS: dict[str, Callable[[Floats, int], list[Floats]]] = {
     REFERENCE: normal_regression,
-    "`MICEImputer(sample_posterior=True)`": mice,
+    "`MICEImputer()`": mice,
     "`PSMVAEImputer('none')`": psmvae(),
     "`PSMVAEImputer('none', n_members=5)`": psmvae(n_members=5),
     "`PSMVAEImputer('none', n_members=5, bootstrap=True)`": psmvae(n_members=5, bootstrap=True),
