@@ -133,9 +133,8 @@ def test_model_file_of_a_classical_method_imputes(psmvae, mice, tmp_path, multip
 
 
 def test_multiple_imputations_of_mice_are_posterior_draws(psmvae, mice, tmp_path):
-    table, model = mice
-    output, drawn = tmp_path / "long.parquet", tmp_path / "drawn.safetensors"
-    options = ["--method", "mice", "--multiple", 3, "--seed", 4, "--save-model", drawn]
+    table, output = mice[0], tmp_path / "long.parquet"
+    options = ["--method", "mice", "--multiple", 3, "--seed", 4]
     result = psmvae("impute", table, "-o", output, *options)
     assert result.code == 0, result.err
     frame = read_table(table)
@@ -144,10 +143,6 @@ def test_multiple_imputations_of_mice_are_posterior_draws(psmvae, mice, tmp_path
     written = read_table(output)
     for k, one in enumerate([frame, *expected]):
         assert written.slice(6 * k, 6).drop([".imp", ".id"]).equals(one)
-    # the model of a single imputation gives the same draws
-    again = psmvae("impute", table, "-m", model, "-o", output, "--multiple", 3, "--seed", 4, "-f")
-    assert again.code == 0, again.err
-    assert read_table(output).equals(written)
 
 
 def test_model_file_of_a_classical_method_has_neither_sets_nor_draws(refused, mice, tmp_path):

@@ -255,7 +255,7 @@ class _Block:
                 if rows.size:
                     self._draw(j, found, rows, number)
                 if keeps:
-                    kept[j].insert(0, _kept(found))
+                    kept[j].insert(0, _kept(found, exact=self.targets[j].pmm))
         return kept
 
     def dropped(self, target: Target) -> NDArray[np.intp]:
@@ -401,12 +401,17 @@ def _split(keys: Sequence[int], size: int) -> list[Sequence[int]]:
     return [keys[start : start + size] for start in range(0, len(keys), size)]
 
 
-def _kept(parameters: Parameters) -> Parameters:
-    """Return the parameters as they are kept: few donors, and float32 for a small model file."""
+def _kept(parameters: Parameters, *, exact: bool) -> Parameters:
+    """Return the parameters as they are kept: few donors, and float32 for a small model file.
+
+    ``exact`` keeps the donors in float64, since they are values to impute.
+    """
     if isinstance(parameters, NumericParameters):
         parameters = parameters.thinned()
     small = {
-        name: value.astype(np.float32) if value.dtype == np.float64 else value
+        name: value
+        if value.dtype != np.float64 or (exact and name == "donor")
+        else value.astype(np.float32)
         for name, value in parameters._asdict().items()
     }
     return type(parameters)(**small)

@@ -59,7 +59,8 @@ class MICEImputer(ChainImputer):
     Warns
     -----
     UserWarning
-        If a predictor that varies in the table is left out; see `dropped_`.
+        If a predictor that varies in the table is left out, and not only because the column has
+        too few observed cells; see `dropped_`.
 
     Notes
     -----
@@ -204,12 +205,18 @@ class MICEImputer(ChainImputer):
         return names
 
     def _warn_of_dropped(self) -> None:
-        # a predictor that is constant in the whole table says nothing about any column
+        # a predictor that is constant in the whole table says nothing about any column, and a
+        # column with few observed cells has no regression on all others anyway
         constant = {column.name for column in self.schema_.modelled if self._is_constant(column)}
+        few = {
+            column.name
+            for column, target in zip(self.schema_.modelled, self.chains_.targets, strict=True)
+            if column.n_observed < len(target.linear) + 2
+        }
         listed = [
             f"{', '.join(names)} for {name}"
             for name, dropped in self.dropped_.items()
-            if (names := [each for each in dropped if each not in constant])
+            if name not in few and (names := [each for each in dropped if each not in constant])
         ]
         if listed:
             warnings.warn(
