@@ -187,7 +187,7 @@ class Chains:
         self, x: Floats, m: Bools, keys: list[int], seed: int, learned: Mapping[int, Learned]
     ) -> Floats:
         rng, n_chains = Draws.seeded(seed, keys), self.settings.n_chains
-        which = [((key // n_chains) % self.settings.n_kept, key % n_chains) for key in keys]
+        n_rounds, n_kept = self.settings.n_rounds, self.settings.n_kept
         values = np.repeat(x[None], len(keys), 0)
         z = np.zeros((len(keys), len(x), len(self.predictors.group)))
         for j in range(x.shape[1]):
@@ -195,12 +195,23 @@ class Chains:
             encoded = self.predictors.encode(j, x[:, j])
             z[:, :, self.predictors.of(j)] = np.where(m[:, [j]], encoded, 0.0)
         order = _order(m)
-        parameters = {j: _select(self.parameters[j], which) for j in order}
-        for _ in range(self.settings.n_rounds):
+        # The parameters change from round to round as they did in the fit, and end with those of
+        # the draw. With one set of parameters in all rounds, the errors of regressions on one
+        # another would add up.
+        ends = [((key // n_chains), key % n_chains) for key in keys]
+        cycle = [
+            {
+                j: _select(self.parameters[j], [((e + k) % n_kept, c) for e, c in ends])
+                for j in order
+            }
+            for k in range(n_kept)
+        ]
+        for remaining in reversed(range(n_rounds)):
             for j in order:
                 rows = np.flatnonzero(~m[:, j])
+                parameters = cycle[remaining % n_kept][j]
                 _draw_cells(
-                    self.predictors, self.targets[j], parameters[j], z, values, rows,
+                    self.predictors, self.targets[j], parameters, z, values, rows,
                     learned.get(j), rng, self.settings,
                 )  # fmt: skip
         return values.transpose(1, 0, 2)
