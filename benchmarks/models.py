@@ -63,7 +63,6 @@ PAGE = DOCS / "models.md"
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "mean": (psmvae.MeanImputer, {}),
     "mice": (psmvae.MICEImputer, {}),
-    "mice-sample": (psmvae.MICEImputer, {"sample_posterior": True}),
     "missforest": (psmvae.MissForestImputer, {}),
     "gain": (psmvae.GAINImputer, {}),
     "vae": (psmvae.VAEImputer, {}),

@@ -96,7 +96,7 @@ def test_multiple_writes_what_the_library_writes(psmvae, table, tmp_path, extens
     options = ["--method", "mice", "--seed", 4]
     assert psmvae("impute", table, "-o", output, "--multiple", 3, *options).code == 0
     original = read_table(table)
-    imputer = MICEImputer(sample_posterior=True, random_state=4).fit(original)
+    imputer = MICEImputer(random_state=4).fit(original)
     mi = imputer.impute_multiple(original, m=3, random_state=4)
     write_table(mi.to_long(), expected)
     found, wanted = read_table(output), read_table(expected)

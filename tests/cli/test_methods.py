@@ -133,19 +133,16 @@ def test_model_file_of_a_classical_method_imputes(psmvae, mice, tmp_path, multip
 
 
 def test_multiple_imputations_of_mice_are_posterior_draws(psmvae, mice, tmp_path):
-    table, model = mice
-    output, drawn = tmp_path / "long.parquet", tmp_path / "drawn.safetensors"
-    options = ["--method", "mice", "--multiple", 3, "--seed", 4, "--save-model", drawn]
+    table, output = mice[0], tmp_path / "long.parquet"
+    options = ["--method", "mice", "--multiple", 3, "--seed", 4]
     result = psmvae("impute", table, "-o", output, *options)
     assert result.code == 0, result.err
     frame = read_table(table)
-    imputer = MICEImputer(sample_posterior=True, random_state=4).fit(frame)
+    imputer = MICEImputer(random_state=4).fit(frame)
     expected = imputer.sample(frame, n=3, random_state=4)
     written = read_table(output)
     for k, one in enumerate([frame, *expected]):
         assert written.slice(6 * k, 6).drop([".imp", ".id"]).equals(one)
-    facts = [json.loads(psmvae("info", path, "--json").out) for path in (model, drawn)]
-    assert [each["n_chains"] for each in facts] == [1, imputer.n_chains]
 
 
 def test_model_file_of_a_classical_method_has_neither_sets_nor_draws(refused, mice, tmp_path):
@@ -163,5 +160,5 @@ def test_info_of_mice_shows_rounds_and_chains(psmvae, mice):
     result = psmvae("info", mice[1])
     assert result.code == 0, result.err
     assert "MICEImputer" in result.out
-    for fact in ("n_chains: 1", "n_rounds: ", "converged: "):
+    for fact in ("n_chains: 20", "n_rounds: ", "converged: ", "r_hat: "):
         assert fact in result.out

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from contract.registry import ALGORITHMS, DRAWING, FAMILIES, IMPUTERS, VARIANTS
+from contract.registry import ALGORITHMS, FAMILIES, IMPUTERS, VARIANTS
 
 # Constants of training that do not scale with max_epochs.
 SHORT = {
@@ -42,12 +42,6 @@ def family(request):
 @pytest.fixture(scope="session", params=ALGORITHMS)
 def algorithm(request):
     """Make an imputer of each algorithm in turn."""
-    return VARIANTS[request.param]
-
-
-@pytest.fixture(scope="session", params=[name for name in ALGORITHMS if name not in DRAWING])
-def expecting(request):
-    """Make an imputer of each algorithm whose `transform` gives conditional means."""
     return VARIANTS[request.param]
 
 

@@ -60,7 +60,7 @@ VARIANTS = IMPUTERS | {
     "GMVAE mask": partial(quick, GMVAEImputer, mask_model="latent"),
     "MIWAE student": partial(quick, MIWAEImputer, scale="student"),
     "NotMIWAE network": partial(quick, NotMIWAEImputer, mask_model="network"),
-    "MICE draws": partial(quick, MICEImputer, sample_posterior=True, n_chains=2),
+    "MICE pmm": partial(quick, MICEImputer, method="pmm"),
 }
 # One of each likelihood, mask model and algorithm, for numerical edge cases.
 ALGORITHMS = [
@@ -70,14 +70,10 @@ ALGORITHMS = [
     "NotMIWAE network",
     "GAIN",
     "MICE",
-    "MICE draws",
+    "MICE pmm",
     "MissForest",
     "Mean",
 ]
-# `transform` of these gives a draw. Random numbers are assigned to rows in order, so that a row's
-# draw depends on the rows before it.
-DRAWING = ["MICE draws"]
-
 SCORE_METHODS = ["score_samples", "score", "effective_sample_size"]
 SET_METHODS = ["predict_set", "predict_set_proba"]
 

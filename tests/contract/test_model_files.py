@@ -213,9 +213,12 @@ def test_a_document_that_is_not_an_object(saved, tmp_path, text):
 # Arrays of other shapes must be noticed when the file is loaded.
 ARRAYS = {
     "Mean": ["mean", "deviation", "matrix.center", "matrix.scale", "matrix.lowest"],
-    "MICE": ["chain0.fill", "chain0.column", "chain0.coef", "chain0.sigma", "matrix.scale"],
-    "MICE draws": ["chain1.intercept", "chain1.center", "chain1.noise"],
-    "MissForest": ["chain0.feature", "chain0.threshold", "chain0.child", "chain0.root"],
+    "MICE": [
+        *("chain.fill", "chain.column", "chain.coef", "chain.intercept", "matrix.scale"),
+        *("chains.trace_mean", "chains.predictors.center", "chains.0.sigma", "chains.0.linear"),
+    ],
+    "MICE pmm": ["chains.0.donor", "chains.2.coef", "chains.2.order", "chains.2.mode"],
+    "MissForest": ["chain.feature", "chain.threshold", "chain.child", "chain.root"],
     "PSMVAE": ["missing_rate", "set_order", "set_sizes", "draw_scale"],
     "GAIN": ["missing_rate"],
 }
@@ -243,13 +246,14 @@ def test_altered_arrays(files, tmp_path, name, array, change):
 
 
 ALTERED_CLASSICAL = {
-    "no chains": ("MICE", setting("plain", "chains", value=[])),
+    "no chains": ("MICE", setting("plain", "chains", value={})),
     "chains are a number": ("MICE", setting("plain", "chains", value=3)),
-    "one chain less": ("MICE draws", lambda metadata, document: document["plain"]["chains"].pop()),
-    "an unknown estimator": ("MICE", setting("plain", "chains", 0, "estimator", value="lasso")),
-    "another estimator": ("MICE", setting("plain", "chains", 0, "estimator", value="trees")),
-    "rounds are text": ("MICE", setting("plain", "chains", 0, "n_rounds", value="two")),
-    "no facts": ("MissForest", setting("plain", "chains", 0, value={})),
+    "one chain less": ("MICE", setting("plain", "chains", "settings", "n_chains", value=19)),
+    "no bounds": ("MICE", setting("plain", "chains", "bounds", value=[])),
+    "an unknown estimator": ("MICE", setting("plain", "chain", "estimator", value="lasso")),
+    "another estimator": ("MICE", setting("plain", "chain", "estimator", value="trees")),
+    "rounds are text": ("MICE", setting("plain", "chain", "n_rounds", value="two")),
+    "no facts": ("MissForest", setting("plain", "chain", value={})),
     "no plain values": ("MissForest", dropping("plain")),
     "another class": ("MICE", setting("class", value="MeanImputer")),
     "a parameter out of range": ("MissForest", setting("parameters", "n_estimators", value=0)),
@@ -272,7 +276,7 @@ def test_a_tree_with_a_cycle_is_refused(files, tmp_path):
     with safe_open(str(files("MissForest")), framework="pt") as file:
         metadata = file.metadata()
         arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    arrays["chain0.child"] = torch.zeros_like(arrays["chain0.child"])
+    arrays["chain.child"] = torch.zeros_like(arrays["chain.child"])
     path = tmp_path / "odd.safetensors"
     save_file(arrays, str(path), metadata=metadata)
     with pytest.raises(ValueError, match="nodes of a tree are inconsistent"):

@@ -65,7 +65,10 @@ SETTINGS = {
     "GMVAE": [{"mask_model": "latent", "n_members": 2}],
     "NotMIWAE": [{"mask_model": JointMask(hidden=3)}],
     "GAIN": [{"network": "columns", "bootstrap": np.True_, "n_members": 2}],
-    "MICE": [{"standardise": False, "tol": np.float32(0.5), "kinds": {"visits": "count"}}],
+    "MICE": [
+        {"standardise": False, "tol": np.float32(0.5), "kinds": {"visits": "count"}},
+        {"method": "pmm", "predictors": {"visits": ["weight"], "arm": []}},
+    ],
     "MissForest": [{"n_jobs": None, "max_iter": np.int64(1)}],
 }
 CASES = [(name, {}) for name in IMPUTERS]

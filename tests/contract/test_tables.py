@@ -277,6 +277,7 @@ def every_kind():
     )
 
 
+@pytest.mark.filterwarnings("ignore:Predictors are left out")
 def test_every_kind(algorithm, every_kind):
     imputer = algorithm(kinds={kind: kind for kind in KINDS})
     check(imputer, every_kind)

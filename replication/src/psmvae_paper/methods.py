@@ -65,7 +65,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes an imputer of the psmvae library.
+    """Makes an imputer.
 
     The class is looked up by name when it is needed, so that scikit-learn is imported late.
 
@@ -79,6 +79,8 @@ class Maker:
         The positional argument of ``paper``, if it has one.
     plain : bool, default=False
         Use the defaults of the class instead of its ``paper``.
+    module : str, default="psmvae.imputers"
+        The module of the class.
 
     Examples
     --------
@@ -90,6 +92,7 @@ class Maker:
     parameters: tuple[tuple[str, Any], ...] = ()
     model: str | None = None
     plain: bool = False
+    module: str = "psmvae.imputers"
 
     def has_parameter(self, parameter: str) -> bool:
         """Whether the imputer has a parameter of this name.
@@ -107,7 +110,7 @@ class Maker:
         return parameter in self._class().__dataclass_fields__
 
     def _class(self) -> Any:
-        return getattr(import_module("psmvae.imputers"), self.imputer)
+        return getattr(import_module(self.module), self.imputer)
 
     def __call__(self, seed: int, device: str, **overrides: Any) -> Any:
         """Return the unfitted imputer.
@@ -175,7 +178,7 @@ _ROWS = (
         "mice-sample",
         "MICE sample",
         "mice-sample",
-        Maker("MICEImputer", (("sample_posterior", True),)),
+        Maker("MICESampleImputer", module="psmvae_paper.mice_sample"),
         draws=True,
         real=True,
     ),

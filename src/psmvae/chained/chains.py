@@ -27,6 +27,8 @@ MAX_NUMBERS = 5 * 10**7
 # Work of a fit in chains times rounds: as much as fits into this many operations, within limits.
 OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 120
 N_ROUNDS, N_PARAMETER_DRAWS = 6, 60
+# Donors that are kept: in all, and of each column, chain and round.
+MAX_DONORS, FEWEST_DONORS, MOST_DONORS = 2_500_000, 500, 5000
 # Whole numbers with at most this many distinct values are drawn from donors.
 MAX_DISTINCT = 20
 
@@ -54,7 +56,7 @@ class Settings:
     ``nonlinear`` adds squares, products and cosines of predictors. ``numeric_draws`` is "auto",
     "normal", or "pmm" for predictive mean matching; "auto" draws residuals of similar rows, and
     donors for whole numbers with few distinct values. ``n_rounds`` are run, of which the last
-    ``n_kept`` give the parameters of later draws.
+    ``n_kept`` give the parameters of later draws, with at most ``n_donors`` donors.
     """
 
     n_chains: int = 20
@@ -62,6 +64,7 @@ class Settings:
     n_kept: int = 3
     nonlinear: bool = True
     numeric_draws: Literal["auto", "residuals", "normal", "pmm"] = "auto"
+    n_donors: int = 5000
 
 
 def settings_for(
@@ -79,7 +82,9 @@ def settings_for(
     chain_rounds = int(np.clip(affordable, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS))
     n_chains = max(1, chain_rounds // N_ROUNDS)
     n_kept = min(-(-N_PARAMETER_DRAWS // n_chains), N_ROUNDS - 2)
-    return Settings(n_chains, N_ROUNDS, n_kept, nonlinear, numeric_draws)
+    n_donors = MAX_DONORS // (n_chains * n_kept * n_columns)
+    n_donors = int(np.clip(n_donors, FEWEST_DONORS, MOST_DONORS))
+    return Settings(n_chains, N_ROUNDS, n_kept, nonlinear, numeric_draws, n_donors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +123,7 @@ class Chains:
     parameters: list[list[Parameters]]
     # predictors of each column that are constant or collinear among the rows with it observed
     dropped: list[NDArray[np.intp]]
-    # means and standard deviations of the imputed cells, (round, chain, column)
+    # means and standard deviations of the imputed cells, (round, chain, column); 0 without any
     trace_mean: Floats = field(repr=False)
     trace_deviation: Floats = field(repr=False)
 
@@ -145,19 +150,19 @@ class Chains:
         targets = _targets(predictors, x, m, bounds, seed, allowed, settings)
         per_chain = m.size + m.shape[0] * (len(predictors.group) + 2 * _most_terms(targets))
         size = max(1, min(settings.n_chains, MAX_NUMBERS // max(per_chain, 1)))
-        blocks = [
-            _Block(predictors, targets, settings, learned, x, m, chains, seed)
-            for chains in _split(range(settings.n_chains), size)
-        ]
+        kept, traces, dropped = [], [], []
         # the matrices are small: several threads take two to three times as long as one
         with threadpool_limits(1, "blas"):
-            kept = [block.run() for block in blocks]
+            for chains in _split(range(settings.n_chains), size):
+                block = _Block(predictors, targets, settings, learned, x, m, chains, seed)
+                kept.append(block.run())
+                traces.append(block.trace)
+                dropped = dropped or [block.dropped(target) for target in targets]
         parameters = [
             [_stack([block[j][r] for block in kept]) for r in range(settings.n_kept)]
             for j in range(len(targets))
         ]
-        trace = np.concatenate([block.trace for block in blocks], axis=2)
-        dropped = [blocks[0].dropped(target) for target in targets]
+        trace = np.concatenate(traces, axis=2)
         return cls(predictors, settings, targets, parameters, dropped, trace[0], trace[1])
 
     @property
@@ -186,7 +191,7 @@ class Chains:
         self, x: Floats, m: Bools, keys: list[int], seed: int, learned: Mapping[int, Learned]
     ) -> Floats:
         rng, n_chains = Draws.seeded(seed, keys), self.settings.n_chains
-        which = [((key // n_chains) % self.settings.n_kept, key % n_chains) for key in keys]
+        n_rounds, n_kept = self.settings.n_rounds, self.settings.n_kept
         values = np.repeat(x[None], len(keys), 0)
         z = np.zeros((len(keys), len(x), len(self.predictors.group)))
         for j in range(x.shape[1]):
@@ -194,12 +199,23 @@ class Chains:
             encoded = self.predictors.encode(j, x[:, j])
             z[:, :, self.predictors.of(j)] = np.where(m[:, [j]], encoded, 0.0)
         order = _order(m)
-        parameters = {j: _select(self.parameters[j], which) for j in order}
-        for _ in range(self.settings.n_rounds):
+        # The parameters change from round to round as they did in the fit, and end with those of
+        # the draw. With one set of parameters in all rounds, the errors of regressions on one
+        # another would add up.
+        ends = [((key // n_chains), key % n_chains) for key in keys]
+        cycle = [
+            {
+                j: _select(self.parameters[j], [((e + k) % n_kept, c) for e, c in ends])
+                for j in order
+            }
+            for k in range(n_kept)
+        ]
+        for remaining in reversed(range(n_rounds)):
             for j in order:
                 rows = np.flatnonzero(~m[:, j])
+                parameters = cycle[remaining % n_kept][j]
                 _draw_cells(
-                    self.predictors, self.targets[j], parameters[j], z, values, rows,
+                    self.predictors, self.targets[j], parameters, z, values, rows,
                     learned.get(j), rng, self.settings,
                 )  # fmt: skip
         return values.transpose(1, 0, 2)
@@ -225,7 +241,7 @@ class _Block:
         self.values = np.repeat(x[None], len(chains), 0)
         self.z = np.zeros((len(chains), len(x), len(predictors.group)))
         shape = (2, settings.n_rounds, len(chains), x.shape[1])
-        self.trace = np.full(shape, np.nan)
+        self.trace = np.zeros(shape)
         for j in range(x.shape[1]):
             self._start(j)
 
@@ -254,14 +270,15 @@ class _Block:
                 if rows.size:
                     self._draw(j, found, rows, number)
                 if keeps:
-                    kept[j].insert(0, _kept(found))
+                    n_donors, exact = self.settings.n_donors, self.targets[j].pmm
+                    kept[j].insert(0, _kept(found, n_donors, exact=exact))
         return kept
 
     def dropped(self, target: Target) -> NDArray[np.intp]:
         """Return the linear predictors that the regression of a column leaves out."""
         z = self.z[0, self.m[:, target.j]][:, target.linear]
         away = z - z.mean(0)
-        return target.linear[dependent(away.T @ away)]
+        return target.linear[dependent(away.T @ away, len(z))]
 
     def _fit(self, j: int, start: Parameters | None) -> Parameters:
         target, column = self.targets[j], self.predictors.columns[j]
@@ -400,12 +417,17 @@ def _split(keys: Sequence[int], size: int) -> list[Sequence[int]]:
     return [keys[start : start + size] for start in range(0, len(keys), size)]
 
 
-def _kept(parameters: Parameters) -> Parameters:
-    """Return the parameters as they are kept: few donors, and float32 for a small model file."""
+def _kept(parameters: Parameters, n_donors: int, *, exact: bool) -> Parameters:
+    """Return the parameters as they are kept: few donors, and float32 for a small model file.
+
+    ``exact`` keeps the donors in float64, since they are values to impute.
+    """
     if isinstance(parameters, NumericParameters):
-        parameters = parameters.thinned()
+        parameters = parameters.thinned(n_donors, pmm=exact)
     small = {
-        name: value.astype(np.float32) if value.dtype == np.float64 else value
+        name: value
+        if value.dtype != np.float64 or (exact and name == "donor")
+        else value.astype(np.float32)
         for name, value in parameters._asdict().items()
     }
     return type(parameters)(**small)

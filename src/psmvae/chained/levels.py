@@ -93,7 +93,7 @@ def fit_levels(
     the regression of a number: their coefficients would be drawn from the prior.
     """
     away = x - x.mean(1, keepdims=True)
-    dropped = dependent((away.mT @ away).mean(0))
+    dropped = dependent((away.mT @ away).mean(0), x.shape[1])
     x = np.where(dropped, 0.0, x)
     counts = np.bincount(codes, minlength=n_levels)
     order = np.arange(n_levels) if ordered else np.argsort(-counts, kind="stable")

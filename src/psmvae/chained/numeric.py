@@ -25,8 +25,6 @@ MIN_DONORS, DONOR_FRACTION = 20, 0.1
 PMM_DONORS = 5
 # Largest deviation of the log standard deviation of the noise from its mean.
 MAX_LOG_SCALE = 1.5
-# Donors kept for later draws.
-MAX_KEPT = 500
 # Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
 MAX_REDRAWS = 20
 
@@ -69,7 +67,7 @@ class NumericParameters(NamedTuple):
         """Draw cells ``(chain, row)``, truncated to the bounds; ``normal`` draws Normal noise."""
         mean = self.mean(terms, learned)
         if pmm:
-            return self._donors(mean, PMM_DONORS, rng)
+            return self._nearest(mean, rng)
         if normal:
             sigma, n_cells = self.sigma[:, None], mean.shape[1]
             return _truncated(lambda: mean + sigma * rng.normal(n_cells), low, high)
@@ -77,6 +75,22 @@ class NumericParameters(NamedTuple):
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         n_donors = max(MIN_DONORS, int(DONOR_FRACTION * self.donor.shape[1]))
         return _truncated(lambda: mean + noise * self._donors(mean, n_donors, rng), low, high)
+
+    def _nearest(self, mean: Floats, rng: Draws) -> Floats:
+        """Return the value of one of the PMM_DONORS rows with the nearest means."""
+        n = self.donor.shape[1]
+        n_donors = min(PMM_DONORS, n)
+        picked = (rng.uniform(mean.shape[1]) * n_donors).astype(np.intp)
+        width = min(2 * n_donors, n)
+        found = np.empty_like(mean)
+        for chain, (sorted_mean, donor) in enumerate(zip(self.donor_mean, self.donor, strict=True)):
+            # the nearest ones are among as many on either side
+            start = np.searchsorted(sorted_mean, mean[chain]) - n_donors
+            near = np.clip(start, 0, n - width)[:, None] + np.arange(width)
+            distance = np.abs(sorted_mean[near] - mean[chain][:, None])
+            order = distance.argsort(1, kind="stable")[np.arange(len(near)), picked[chain]]
+            found[chain] = donor[near[np.arange(len(near)), order]]
+        return found
 
     def _donors(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
         """Return ``donor`` of one of the rows with the nearest means, for each cell."""
@@ -89,13 +103,20 @@ class NumericParameters(NamedTuple):
             found[chain] = donor[np.clip(at, 0, n - n_donors) + picked[chain]]
         return found
 
-    def thinned(self) -> NumericParameters:
-        """Return the parameters with at most MAX_KEPT donors."""
+    def thinned(self, n_donors: int, *, pmm: bool) -> NumericParameters:
+        """Return the parameters with at most ``n_donors`` donors.
+
+        Residuals keep the mean of all. Otherwise the mean of the thinned ones would shift all
+        cells of a chain, which adds to the variance between imputations.
+        """
         n = self.donor.shape[1]
-        if n <= MAX_KEPT:
+        if n <= n_donors:
             return self
-        at = np.linspace(0, n - 1, MAX_KEPT).astype(np.intp)
-        return self._replace(donor_mean=self.donor_mean[:, at], donor=self.donor[:, at])
+        at = np.linspace(0, n - 1, n_donors).astype(np.intp)
+        donor = self.donor[:, at]
+        if not pmm:
+            donor = donor + (self.donor.mean(1) - donor.mean(1))[:, None]
+        return self._replace(donor_mean=self.donor_mean[:, at], donor=donor)
 
 
 def fit_numeric(
@@ -119,9 +140,15 @@ def fit_numeric(
     """
     target = np.broadcast_to(y, terms.shape[:2])
     found = regress(terms, target, rng, n_flat=n_flat, groups=groups)
-    residual = target - found.predict(terms)
     coef, intercept, sigma = found.coef, found.intercept, found.sigma
     learned_coef = np.zeros(len(terms))
+    log_scale = np.zeros_like(coef)
+    if homoscedastic and learned is None and not pmm:
+        # Normal noise needs no donors
+        none = np.zeros((len(terms), 0))
+        parameters = (found.center, coef, intercept, learned_coef, sigma, log_scale)
+        return NumericParameters(*parameters, none, none)
+    residual = target - found.predict(terms)
     if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
         explained, level = _project(terms, learned, found)
         rest = learned - level[:, None] - _linear(terms - found.center[:, None], explained)
@@ -133,7 +160,6 @@ def fit_numeric(
         intercept = intercept - learned_coef * level
         residual = residual - learned_coef[:, None] * rest
         sigma = sigma * noise
-    log_scale = np.zeros_like(coef)
     if not (pmm or homoscedastic):
         log_scale = _log_scale(terms, residual, found, rng)
     fitted = target - residual

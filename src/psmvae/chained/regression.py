@@ -71,7 +71,7 @@ def regress(
     gram, xy = x.mT @ x, (x.mT @ t[..., None])[..., 0]
     total = (t * t).sum(1)
     precision = np.zeros((n_chains, n_terms))
-    dropped = dependent(gram[:, :n_flat, :n_flat].mean(0))
+    dropped = dependent(gram[:, :n_flat, :n_flat].mean(0), n_rows)
     precision[:, :n_flat] = np.where(dropped, LEFT_OUT, JITTER * n_rows)
     if n_terms > n_flat:
         if groups is None:
@@ -96,8 +96,12 @@ def regress(
     return Posterior(center, mean, level, coef, intercept, scale, sigma, covariance)
 
 
-def dependent(gram: Floats) -> NDArray[np.bool_]:
-    """Return which terms are constant, or linear functions of the others, by pivoted Cholesky."""
+def dependent(gram: Floats, n_rows: int) -> NDArray[np.bool_]:
+    """Return which terms are constant, or linear functions of the others, by pivoted Cholesky.
+
+    ``gram`` may be the average of several chains, whose rank is higher than that of each. So no
+    more terms are kept than leave a degree of freedom for the noise in a regression on ``n_rows``.
+    """
     size = np.sqrt(gram.diagonal())
     constant = size <= MIN_SIZE * max(size.max(initial=0.0), 1e-300)
     correlation = gram / np.outer(*[np.where(constant, 1.0, size)] * 2)
@@ -106,7 +110,7 @@ def dependent(gram: Floats) -> NDArray[np.bool_]:
         return constant
     _, pivot, rank, _ = dpstrf(correlation, tol=MIN_TOLERANCE)
     dropped = np.ones(len(gram), dtype=bool)
-    dropped[pivot[:rank] - 1] = False
+    dropped[pivot[: min(rank, max(n_rows - 2, 0))] - 1] = False
     return dropped | constant
 
 

@@ -78,6 +78,9 @@ def _restore(
         parameters.append(_parameters(j, targets[-1], bool(column.levels), arrays, settings))
     dropped = [np.array(one, dtype=np.intp) for one in plain["dropped"]]
     traces = (arrays["trace_mean"], arrays["trace_deviation"])
+    size = (settings.n_rounds, settings.n_chains, len(columns))
+    if any(trace.shape != size for trace in traces) or len(dropped) != len(columns):
+        raise ValueError("The traces of the file are not those of its columns.")
     return Chains(predictors, settings, targets, parameters, dropped, *traces)
 
 
@@ -91,14 +94,34 @@ def _parameters(
     kind: type[Parameters] = LevelParameters if has_levels else NumericParameters
     fields = {name: arrays[f"{j}.{name}"] for name in kind._fields}
     n_terms = len(target.linear) + (0 if has_levels else target.basis.n_terms)
-    if fields["coef"].shape[:2] != (settings.n_kept, settings.n_chains) or (
-        fields["coef"].shape[-1] != n_terms
-    ):
+    shapes = {name: value.shape for name, value in fields.items()}
+    start = (settings.n_kept, settings.n_chains)
+    if shapes != _shapes(start, n_terms, shapes, has_levels=has_levels):
         raise ValueError(f"The parameters of column {j} do not fit its predictors.")
     return [
         kind(**{name: value[number] for name, value in fields.items()})
         for number in range(settings.n_kept)
     ]
+
+
+def _shapes(
+    start: tuple[int, int], n_terms: int, found: Mapping[str, tuple[int, ...]], *, has_levels: bool
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of all parameters, given the numbers of questions, levels and donors."""
+    if has_levels:
+        each = (*start, found["coef"][2])
+        return {
+            "order": (start[0], found["order"][1]),
+            "coef": (*each, n_terms),
+            "intercept": each,
+            "learned_coef": each,
+            "mode": (*each, n_terms + 1),
+            "shares": (start[0], found["shares"][1]),
+        }
+    terms = dict.fromkeys(("center", "coef", "log_scale"), (*start, n_terms))
+    numbers = dict.fromkeys(("intercept", "learned_coef", "sigma"), start)
+    donors = dict.fromkeys(("donor_mean", "donor"), (*start, found["donor"][2]))
+    return {**terms, **numbers, **donors}
 
 
 def _finite(limit: float) -> float | None:

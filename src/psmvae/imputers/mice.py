@@ -22,6 +22,10 @@ from psmvae.table.wording import quoted
 if TYPE_CHECKING:
     from psmvae.kinds import Column
 
+# Fraction of the usual work of the chains: fewer chains for tables of tens of thousands of rows.
+WORK = 0.05
+# Linear regressions that take the time of one logistic regression.
+LOGISTIC_WORK = 5
 METHODS: dict[str, Literal["normal", "pmm"]] = {"norm": "normal", "pmm": "pmm"}
 
 
@@ -55,7 +59,8 @@ class MICEImputer(ChainImputer):
     Warns
     -----
     UserWarning
-        If a predictor that varies in the table is left out; see `dropped_`.
+        If a predictor that varies in the table is left out, and not only because the column has
+        too few observed cells; see `dropped_`.
 
     Notes
     -----
@@ -101,15 +106,20 @@ class MICEImputer(ChainImputer):
         allowed = self._allowed()
         self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
         columns = self.schema_.modelled
-        n_rows, n_columns = encoded.x.shape
         self.chains_ = Chains.fit(
             columns,
             self._model_values(encoded.x, encoded.m),
             encoded.m,
-            bounds=[(-np.inf, np.inf)] * n_columns,
+            bounds=[(-np.inf, np.inf)] * len(columns),
             seed=self._seed(3),
             allowed=allowed,
-            settings=settings_for(n_rows, n_columns, METHODS[self.method], nonlinear=False),
+            settings=settings_for(
+                self.n_rows_,
+                sum(_work(column) for column in columns),
+                METHODS[self.method],
+                nonlinear=False,
+                fraction=WORK,
+            ),
         )
         self._warn_of_dropped()
         return False
@@ -195,12 +205,18 @@ class MICEImputer(ChainImputer):
         return names
 
     def _warn_of_dropped(self) -> None:
-        # a predictor that is constant in the whole table says nothing about any column
+        # a predictor that is constant in the whole table says nothing about any column, and a
+        # column with few observed cells has no regression on all others anyway
         constant = {column.name for column in self.schema_.modelled if self._is_constant(column)}
+        few = {
+            column.name
+            for column, target in zip(self.schema_.modelled, self.chains_.targets, strict=True)
+            if column.n_observed < len(target.linear) + 2
+        }
         listed = [
             f"{', '.join(names)} for {name}"
             for name, dropped in self.dropped_.items()
-            if (names := [each for each in dropped if each not in constant])
+            if name not in few and (names := [each for each in dropped if each not in constant])
         ]
         if listed:
             warnings.warn(
@@ -237,3 +253,11 @@ class MICEImputer(ChainImputer):
         super()._set_state(arrays, plain)
         own = part_of(arrays, "chains.")
         self.chains_ = restore(self.schema_.modelled, own, plain["chains"])
+
+
+def _work(column: Column) -> int:
+    """Return the number of linear regressions that take the time of one round of a column."""
+    from psmvae.chained.levels import MAX_QUESTIONS
+
+    n_questions = min(column.n_levels - 1, MAX_QUESTIONS)
+    return LOGISTIC_WORK * n_questions if n_questions > 0 else 1

@@ -1,0 +1,185 @@
+"""Draws of MICEImputer: closed forms, R's mice, predictors that are left out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from psmvae import MICEImputer, load
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def one_predictor(seed, n=40):
+    """y depends strongly on x and is missing more often where x is high."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=n)
+    table = np.column_stack([x, 2.0 * x + rng.normal(size=n)])
+    table[rng.random(n) < 1 / (1 + np.exp(-2 * x)), 1] = np.nan
+    return table
+
+
+def exact_mean(table):
+    """Posterior mean and variance of the mean of y, flat priors of coefficients and log σ."""
+    x, y, seen = table[:, 0], table[:, 1], ~np.isnan(table[:, 1])
+    design = np.column_stack([np.ones_like(x), x])
+    inverse = np.linalg.inv(design[seen].T @ design[seen])
+    line = inverse @ design[seen].T @ y[seen]
+    squares = ((y[seen] - design[seen] @ line) ** 2).sum()
+    lost = design[~seen].sum(0) / len(x)
+    uncertain = lost @ inverse @ lost + (~seen).sum() / len(x) ** 2
+    # of σ² χ²: squares / (freedom − 2) on average
+    return y[seen].sum() / len(x) + lost @ line, squares / (seen.sum() - 4) * uncertain
+
+
+def test_variance_between_imputations_equals_the_closed_form():
+    """60 draws have parameters of their own."""
+    ratios, errors = [], []
+    for seed in range(12):
+        table = one_predictor(seed)
+        draws = MICEImputer(max_iter=1, random_state=seed).fit(table).sample(table, n=60)
+        means = np.array([draw[:, 1].mean() for draw in draws])
+        mean, variance = exact_mean(table)
+        ratios.append(means.var(ddof=1) / variance)
+        errors.append((means.mean() - mean) / np.sqrt(variance / 60))
+    # the standard error of the mean of twelve ratios is .05
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.2)
+    assert np.mean(errors) == pytest.approx(0.0, abs=1.2)
+
+
+def stacked_studies(n=100):
+    """The table of benchmarks/mice_r.py."""
+    rng = np.random.default_rng(0)
+    study = np.repeat([1, 2], n)
+    x = rng.normal(size=2 * n) + 0.5 * (study == 2)
+    w = 0.5 * x + rng.normal(size=2 * n)
+    y = 1 + x + 0.5 * w + rng.normal(size=2 * n)
+    dose = np.where(study == 1, 0.0, rng.uniform(1, 3, 2 * n))
+    table = pd.DataFrame({"study": study, "dose": dose, "x": x, "w": w, "y": y})
+    table.loc[study == 2, "y"] = np.nan
+    table.loc[rng.random(2 * n) < 0.1, "w"] = np.nan
+    return table.round(6)
+
+
+class TestStackedStudies:
+    """y is observed in the first study only, where the study and the dose are constant."""
+
+    @pytest.mark.parametrize(("method", "tolerance"), [("norm", 0.3), ("pmm", 0.5)])
+    def test_the_spread_is_that_of_r(self, method, tolerance):
+        """Donors of pmm are the nearest in rank, those of R in distance: results differ more."""
+        table = stacked_studies()
+        record = json.loads((ROOT / "benchmarks" / "results" / "mice_r.json").read_text())
+        key = {"table": "stacked", "method": method, "analysis": "mean"}
+        theirs = [each for each in record["R"] if each.items() >= key.items()]
+        with pytest.warns(UserWarning, match="study, dose for y"):
+            imputer = MICEImputer(method=method, random_state=0).fit(table)
+        assert imputer.dropped_ == {"y": ["study", "dose"]}
+        means = np.array([draw["y"].mean() for draw in imputer.sample(table, n=60)])
+        spread = np.sqrt(np.mean([each["b"] for each in theirs]))
+        estimate = np.mean([each["estimate"] for each in theirs])
+        # relative standard errors: 9 % of 60 draws, 7 % of R's 100
+        assert means.std(ddof=1) == pytest.approx(spread, rel=tolerance)
+        if method == "norm":
+            assert means.mean() == pytest.approx(estimate, abs=4 * spread / np.sqrt(60))
+
+    def test_levels_leave_out_the_same_predictors(self):
+        table = stacked_studies()
+        sick = np.where(table["y"].isna(), None, np.where(table["y"] > 1, "yes", "no"))
+        table = table.assign(y=sick)
+        with pytest.warns(UserWarning, match="study, dose for y"):
+            imputer = MICEImputer(random_state=0).fit(table)
+        shares = [(draw["y"] == "yes").mean() for draw in imputer.sample(table, n=20)]
+        # coefficients of the dose drawn from their prior would give shares near 0 and 1
+        assert np.std(shares) < 0.1
+
+
+def test_one_warning_lists_the_predictors():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    size = np.where(np.arange(60) < 30, "S", np.where(np.arange(60) < 45, "M", "L"))
+    frame = pl.DataFrame({"a": x, "twice": 2 * x, "size": size, "y": x + rng.normal(size=60)})
+    frame = frame.with_columns(y=pl.when(pl.arange(0, 60) < 45).then("y"))
+    with pytest.warns(UserWarning, match="Predictors are left out") as caught:
+        imputer = MICEImputer(random_state=0).fit(frame)
+    assert len(caught) == 1
+    assert imputer.dropped_ == {"y": ["twice", "size=L"]}
+
+
+def test_a_column_that_is_constant_in_the_table_is_listed_without_a_warning():
+    table = one_predictor(0)
+    table = np.column_stack([table, np.ones(len(table))])
+    assert MICEImputer(random_state=0).fit(table).dropped_ == {"x1": ["x2"]}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """y is a multiple of x, missing in the first hundred rows."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    frame = pl.DataFrame({"x": x, "z": rng.normal(size=300), "y": 3 * x})
+    return frame.with_columns(y=pl.when(pl.arange(0, 300) >= 100).then("y"))
+
+
+class TestPredictors:
+    def correlation(self, table):
+        return np.corrcoef(table["x"][:100], table["y"][:100])[0, 1]
+
+    @pytest.mark.parametrize("method", ["norm", "pmm"])
+    def test_a_column_that_is_not_allowed_is_not_used(self, frame, method):
+        settings = {"method": method, "random_state": 0}
+        free = MICEImputer(**settings).fit(frame)
+        limited = MICEImputer(predictors={"y": ["z"]}, **settings).fit(frame)
+        assert self.correlation(free.sample(frame, n=1)[0]) > 0.9
+        assert abs(self.correlation(limited.sample(frame, n=1)[0])) < 0.4
+        assert limited.transform(frame)["y"][:100].std() < 1
+
+    def test_no_predictors_give_the_mean(self, frame):
+        filled = MICEImputer(predictors={"y": []}).fit_transform(frame)
+        np.testing.assert_allclose(filled["y"][:100], frame["y"].mean())
+
+    def test_unknown_names(self, frame):
+        with pytest.raises(ValueError, match=r"predictors names unknown columns 'age'.*'x'"):
+            MICEImputer(predictors={"y": ["age"]}).fit(frame)
+
+
+def test_pmm_imputes_observed_values():
+    table = one_predictor(1)
+    seen = table[~np.isnan(table[:, 1]), 1]
+    draws = MICEImputer(method="pmm", random_state=0).fit(table).sample(table, n=5)
+    for draw in draws:
+        np.testing.assert_allclose(np.abs(draw[:, 1, None] - seen).min(1), 0.0, atol=1e-5)
+
+
+def test_draws_do_not_depend_on_the_number_of_draws():
+    table = one_predictor(2)
+    imputer = MICEImputer(random_state=0).fit(table)
+    few, many = imputer.sample(table, n=3), imputer.sample(table, n=8)
+    for one, other in zip(few, many, strict=False):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_convergence(tmp_path):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=200)
+    frame = pd.DataFrame(
+        {
+            "bmi": 25 + 3 * z,
+            "age": 50 + 9 * z + rng.normal(size=200),
+            "sick": z + rng.normal(size=200) > 0,
+        }
+    )
+    frame[["bmi", "sick"]] = frame[["bmi", "sick"]].mask(rng.random((200, 2)) < 0.3)
+    imputer = MICEImputer(random_state=0).fit(frame)
+    imputer.save(tmp_path / "model")
+    for each in (imputer, load(tmp_path / "model")):
+        found = each.convergence()
+        assert found.columns == ("bmi", "sick")
+        assert found.mean.shape == (10, 20, 2)
+        missing = frame["bmi"].isna()
+        # in the units of the table
+        assert found.mean[-1, :, 0].mean() == pytest.approx((25 + 3 * z)[missing].mean(), abs=0.5)
+        assert (found.summary()["r_hat_mean"] < 1.1).all()
+    assert imputer.describe()["r_hat"] < 1.2
