@@ -190,9 +190,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     ) -> list[Any]:
         """Draw ``n`` completed tables from p(x_mis | x_obs, m): multiple imputation.
 
-        Draws come from the posterior predictive distribution. They are proper, so that Rubin's rules
-        apply, for the imputers with latent variables with ``draws="proper"``, for `MICEImputer` and
-        for `MeanImputer`: parameters are drawn too. Other draws keep the parameters fixed, and
+        Draws come from the posterior predictive distribution. They are proper, and Rubin's rules
+        apply, for imputers with latent variables with ``draws="proper"``, for `MICEImputer` and for
+        `MeanImputer`: parameters are drawn too. Other draws keep the parameters fixed, so that
         intervals are too narrow, above all for few rows.
 
         Parameters
