@@ -67,7 +67,8 @@ bench: $(STAMP)  ## the figures of the docs, to benchmarks/results/; the last tw
 	$(BIN)/python benchmarks/open_once.py
 	$(BIN)/python benchmarks/trial.py
 	$(BIN)/python benchmarks/models.py
-	$(BIN)/python benchmarks/proper.py --page
+	$(BIN)/python benchmarks/coverage.py run
+	$(BIN)/python benchmarks/coverage.py page
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/race.py
 	$(BIN)/python benchmarks/pace.py

@@ -191,10 +191,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     ) -> list[Any]:
         """Draw ``n`` completed tables from p(x_mis | x_obs, m): multiple imputation.
 
-        The deep imputers keep the fitted weights fixed. Their uncertainty is not included, so that
-        intervals by Rubin's rules are too narrow, above all for few rows. Members trained with
-        ``bootstrap=True``, as many as draws, include it. `MICEImputer` and `MeanImputer` draw their
-        parameters too.
+        Draws come from the posterior predictive distribution. They are proper, and Rubin's rules
+        apply, for imputers with latent variables with ``draws="proper"``, for `MICEImputer` and for
+        `MeanImputer`: parameters are drawn too. Other draws keep the parameters fixed, so that
+        intervals are too narrow, above all for few rows.
 
         Parameters
         ----------
