@@ -33,7 +33,6 @@ MAKERS = {
     "gmvae": lambda **more: GMVAEImputer("latent", **(FAST | more)),
     "dlgm": lambda **more: DLGMImputer.paper(**(FAST | more)),
     "vae": lambda **more: VAEImputer(**(FAST | more)),
-    "vae-bootstrap": lambda **more: VAEImputer(bootstrap=True, **(FAST | more)),
     "miwae": lambda **more: MIWAEImputer.paper(n_draws=50, n_train_draws=5, **(FAST | more)),
     "not-miwae": lambda **more: NotMIWAEImputer.paper(n_draws=50, n_train_draws=5, **(FAST | more)),
     "gain": lambda **more: GAINImputer(**(FAST | more)),
