@@ -135,7 +135,7 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
             learned = learn(imputer, encoded, held_out)
         columns = imputer.schema_.modelled
         bounds = [bounds_of(column) for column in columns]
-        jobs.append((columns, encoded.x, encoded.m, bounds, learned, imputer._seed(5)))
+        jobs.append((columns, encoded.x, encoded.m, bounds, learned, imputer._seed(5)))  # noqa: SLF001
     return jobs
 
 
@@ -225,8 +225,7 @@ def page(records: dict[str, Any]) -> str:
         if not sizes:
             continue
         parts.append(f"### {design[0].upper()}{design[1:]}\n\nMissing: {cells}.\n")
-        for n in sizes:
-            parts.append(_page_of(design, n, records[f"{design}, {n}"]))
+        parts.extend(_page_of(design, n, records[f"{design}, {n}"]) for n in sizes)
     return "\n".join(parts)
 
 

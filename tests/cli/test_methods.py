@@ -57,16 +57,16 @@ def test_self_masked_column_of_not_miwae_has_a_logistic_mask_model(psmvae, table
     assert (mask_model.integrate, mask_model.ceiling) == ("draw", False)
 
 
-def test_sign_and_bootstrap_are_stored_in_the_model(psmvae, table, tmp_path):
+def test_sign_and_members_are_stored_in_the_model(psmvae, table, tmp_path):
     output = tmp_path / "m.safetensors"
-    options = ["--self-masked", "income", "--sign", "high", "--members", 2, "--bootstrap"]
+    options = ["--self-masked", "income", "--sign", "high", "--members", 2]
     result = psmvae("fit", table, "-o", output, *options, *SHORT, *CPU)
     assert result.code == 0, result.err
     loaded = load(output)
     mask_model = loaded.mask_model
     assert (tuple(mask_model.columns), mask_model.sign) == (("income",), "high")
     assert mask_model.integrate == "quadrature"
-    assert (loaded.n_members, loaded.bootstrap) == (2, True)
+    assert loaded.n_members == 2
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,6 @@ def test_sign_and_bootstrap_are_stored_in_the_model(psmvae, table, tmp_path):
         ("mean", ["--epochs", 2]),
         ("mean", ["--max-time", 2]),
         ("mice", ["--members", 2]),
-        ("missforest", ["--bootstrap"]),
     ],
 )
 def test_option_that_the_method_does_not_have_is_named(refused, table, tmp_path, method, option):

@@ -56,7 +56,9 @@ FAMILIES = ["PSMVAE", "GAIN", "MICE", "Mean"]
 VARIANTS = IMPUTERS | {
     "PSMVAE self": partial(quick, PSMVAEImputer, mask_model="self"),
     "PSMVAE none": partial(quick, PSMVAEImputer, mask_model="none"),
-    "PSMVAE bootstrap": partial(quick, PSMVAEImputer, bootstrap=True, n_members=2),
+    "PSMVAE members": partial(quick, PSMVAEImputer, n_members=2),
+    "PSMVAE model draws": partial(quick, PSMVAEImputer, draws="model"),
+    "PSMVAE pmm": partial(quick, PSMVAEImputer, numeric_draws="pmm"),
     "GMVAE mask": partial(quick, GMVAEImputer, mask_model="latent"),
     "MIWAE student": partial(quick, MIWAEImputer, scale="student"),
     "NotMIWAE network": partial(quick, NotMIWAEImputer, mask_model="network"),

@@ -51,7 +51,6 @@ def test_parameters_are_copied_into_the_config():
         "validation_fraction": 0.25,
         "patience": 3,
         "input_mask_rate": 0.125,
-        "bootstrap": True,
         "max_time": 1.5,
         "n_sets": 3,
         "n_latent": 4,

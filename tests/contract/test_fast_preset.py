@@ -63,7 +63,7 @@ def test_a_fast_fit_of_every_kind_of_column(tmp_path):
     )
     frame = complete.mask(rng.random(complete.shape) < 0.2)
     kinds = {"price": "positive", "visits": "count"}
-    members = {"n_members": 2, "bootstrap": True, "n_sets": 3}
+    members = {"n_members": 2, "n_sets": 3}
     imputer = PSMVAEImputer(kinds=kinds, max_time=1.5, **members, **CPU).fit(frame)
     assert imputer.model_.regression is not None
     filled = imputer.transform(frame)
@@ -108,10 +108,10 @@ def test_a_regression_of_the_users_own_size(validation_fraction):
     assert not np.isnan(imputer.transform(small)).any()
 
 
-def test_every_bootstrap_member_has_its_own_regression(tmp_path):
+def test_every_member_has_its_own_regression(tmp_path):
     small = curved_table(500)
     own = Network(width=16, depth=2, residual=False, linear=False)
-    setting = {"n_members": 2, "bootstrap": True, "regression": own, "max_epochs": 2}
+    setting = {"n_members": 2, "regression": own, "max_epochs": 2}
     imputer = PSMVAEImputer(**setting, **CPU).fit(small)
     weight = imputer.model_.regression.net.first.weight
     assert weight.shape[0] == 2

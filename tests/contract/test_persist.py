@@ -64,7 +64,7 @@ SETTINGS = {
     ],
     "GMVAE": [{"mask_model": "latent", "n_members": 2}],
     "NotMIWAE": [{"mask_model": JointMask(hidden=3)}],
-    "GAIN": [{"network": "columns", "bootstrap": np.True_, "n_members": 2}],
+    "GAIN": [{"network": "columns", "n_members": 2}],
     "MICE": [
         {"standardise": False, "tol": np.float32(0.5), "kinds": {"visits": "count"}},
         {"method": "pmm", "predictors": {"visits": ["weight"], "arm": []}},

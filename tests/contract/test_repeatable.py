@@ -166,7 +166,7 @@ class TestSample:
         assert error.std() < 0.5
 
     def test_draws_are_distributed_over_members_and_means_average_them(self, quick, numbers):
-        imputer = quick(n_members=3).fit(numbers)
+        imputer = quick(n_members=3, draws="model").fit(numbers)
         missing = np.isnan(numbers)
         before = imputer.transform(numbers)[missing]
         # an offset for each member, so that the member of a draw can be identified

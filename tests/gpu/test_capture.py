@@ -14,7 +14,6 @@ QUICK = {"max_epochs": 4, "batch_size": 32, "random_state": 0, "device": "cuda"}
 REGRESSION = Network(width=32, depth=2, residual=False, linear=False, smooth=True)
 IMPUTERS = {
     "default": lambda **k: PSMVAEImputer(**k),
-    "bootstrap": lambda **k: PSMVAEImputer(bootstrap=True, **k),
     "regression": lambda **k: PSMVAEImputer(regression=REGRESSION, **k),
     "self": lambda **k: PSMVAEImputer("self", **k),
     "paper b": lambda **k: PSMVAEImputer.paper("b", **k),

@@ -150,7 +150,8 @@ class Chains:
         targets = _targets(predictors, x, m, bounds, seed, allowed, settings)
         per_chain = m.size + m.shape[0] * (len(predictors.group) + 2 * _most_terms(targets))
         size = max(1, min(settings.n_chains, MAX_NUMBERS // max(per_chain, 1)))
-        kept, traces, dropped = [], [], []
+        kept, traces = [], []
+        dropped: list[Any] = []
         # the matrices are small: several threads take two to three times as long as one
         with threadpool_limits(1, "blas"):
             for chains in _split(range(settings.n_chains), size):
@@ -237,7 +238,7 @@ class _Block:
     ) -> None:
         self.predictors, self.targets, self.settings = predictors, targets, settings
         self.learned, self.x, self.m = learned, x, m
-        self.rng = Draws.seeded(seed, [chain for chain in chains])
+        self.rng = Draws.seeded(seed, list(chains))
         self.values = np.repeat(x[None], len(chains), 0)
         self.z = np.zeros((len(chains), len(x), len(predictors.group)))
         shape = (2, settings.n_rounds, len(chains), x.shape[1])

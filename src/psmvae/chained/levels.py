@@ -72,7 +72,7 @@ class LevelParameters(NamedTuple):
         cumulated = probability.cumsum(-1)
         uniform = rng.uniform(n_rows) * cumulated[..., -1]
         at = (cumulated < uniform[..., None]).sum(-1)
-        return self.order[np.minimum(at, len(self.order) - 1)].astype(np.float64)
+        return np.asarray(self.order[np.minimum(at, len(self.order) - 1)], dtype=np.float64)
 
 
 def fit_levels(
@@ -136,7 +136,7 @@ def _newton(
     design: Floats, answer: Floats, offset: Floats, start: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return the posterior mode, a root of its covariance and the weights of the rows."""
-    n_chains, n_rows, n = design.shape
+    n = design.shape[-1]
     precision = np.full(n, PRIOR_DEVIATION**-2)
     precision[0] = PRIOR_DEVIATION_INTERCEPT**-2
     at = start.copy()
@@ -168,7 +168,7 @@ def _learned_coef(
     log = log + prior
     weight = np.exp(log - log.max(1, keepdims=True)).cumsum(1)
     chosen = (weight / weight[:, -1:] < rng.uniform(1)).sum(1)
-    return LEARNED_COEFS[chosen]
+    return np.asarray(LEARNED_COEFS[chosen])
 
 
 def _weighted_fit(design: Floats, y: Floats, weight: Floats) -> Floats:
@@ -183,7 +183,7 @@ def _odds(probability: Floats, order: Ints, q: int) -> Floats:
     tiny = np.finfo(np.float64).tiny
     yes, no = probability[:, order[q]], probability[:, order[q + 1 :]].sum(1)
     odds = np.log(np.maximum(yes, tiny)) - np.log(np.maximum(no, tiny))
-    return np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+    return np.asarray(np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS))
 
 
 def _sigmoid(x: Floats) -> Floats:

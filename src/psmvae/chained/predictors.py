@@ -81,5 +81,5 @@ def _raw(column: Column, x: Floats, levels: tuple[int, ...]) -> Floats:
     if column.kind == "count":
         return np.log1p(np.maximum(x, 0.0))[..., None]
     if column.n_levels > 2 and column.kind != "ordinal":
-        return (x[..., None] == np.array(levels)).astype(np.float64)
+        return np.asarray(x[..., None] == np.array(levels), dtype=np.float64)
     return x[..., None]

@@ -78,7 +78,7 @@ def regress(
             groups = np.ones((1, n_terms - n_flat), dtype=bool)
         used = np.concatenate([np.flatnonzero(~dropped), np.arange(n_flat, n_terms)])
         average = gram.mean(0)[np.ix_(used, used)]
-        n_used = n_flat - np.count_nonzero(dropped)
+        n_used = n_flat - int(np.count_nonzero(dropped))
         precision[:, n_flat:] = _draw_precision(
             average, xy.mean(0)[used], float(total.mean()), n_used, n_rows, groups, rng
         )
@@ -103,7 +103,7 @@ def dependent(gram: Floats, n_rows: int) -> NDArray[np.bool_]:
     more terms are kept than leave a degree of freedom for the noise in a regression on ``n_rows``.
     """
     size = np.sqrt(gram.diagonal())
-    constant = size <= MIN_SIZE * max(size.max(initial=0.0), 1e-300)
+    constant = np.asarray(size <= MIN_SIZE * max(float(size.max(initial=0.0)), 1e-300))
     correlation = gram / np.outer(*[np.where(constant, 1.0, size)] * 2)
     correlation[constant] = correlation[:, constant] = 0.0
     if not correlation.size:
@@ -111,7 +111,7 @@ def dependent(gram: Floats, n_rows: int) -> NDArray[np.bool_]:
     _, pivot, rank, _ = dpstrf(correlation, tol=MIN_TOLERANCE)
     dropped = np.ones(len(gram), dtype=bool)
     dropped[pivot[: min(rank, max(n_rows - 2, 0))] - 1] = False
-    return dropped | constant
+    return np.asarray(dropped | constant)
 
 
 def _draw_precision(
@@ -135,7 +135,7 @@ def _draw_precision(
     within = gram[n_flat:, n_flat:] - cross.T @ fitted
     left = xy[n_flat:] - fitted.T @ xy[:n_flat]
     known = np.linalg.solve(flat + JITTER * n_rows * np.eye(n_flat), xy[:n_flat])
-    rest, freedom = total - xy[:n_flat] @ known, n_rows - 1 - n_flat
+    rest, freedom = total - float(xy[:n_flat] @ known), n_rows - 1 - n_flat
     signals = SIGNAL_TO_NOISE[1:]
     logs = [-0.5 * freedom * np.log(max(rest, 1e-300)) + np.log(P_NONE)]
     precisions = [np.full(len(left), LEFT_OUT)]

@@ -55,12 +55,15 @@ def impute(
         table = read_input(files, source.run.ignore or ())
         if long:
             _check_keys(files.table, table.table.column_names)
-        imputer, table = _fitted_imputer(table, source, terminal)
+        imputer, table = _fitted_imputer(table, source, terminal, draws=multiple is not None)
         with terminal.working("Imputing"):
             if multiple is None:
                 filled = [imputer.transform(table.modelled)]
             else:
-                filled = imputer.sample(table.modelled, n=multiple, random_state=source.run.seed)
+                made = imputer.impute_multiple(
+                    table.modelled, multiple, random_state=source.run.seed
+                )
+                filled = list(made.tables)
     with terminal.working("Writing"):
         completed = table.completed(filled, files.output, computed=imputer.schema_.formulas)
         if long:
@@ -121,14 +124,18 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
 
 
 def _fitted_imputer(
-    table: InputTable, source: ModelSource, terminal: Terminal
+    table: InputTable, source: ModelSource, terminal: Terminal, *, draws: bool = False
 ) -> tuple[Any, InputTable]:
-    """Return the imputer of a command, and the table with the columns that it ignores."""
+    """Return the imputer of a command, and the table with the columns that it ignores.
+
+    Unless the command ``draws`` or saves the model, what only proper draws need is not fitted.
+    """
     path = source.files.model
     if path is not None:
         loaded = _load(path, source.run)
         return loaded, ignored_by_model(loaded, path, table)
-    imputer = _fit(table, source, terminal)
+    proper = draws or source.files.save_model is not None
+    imputer = _fit(table, source, terminal, proper=proper)
     if source.files.save_model is not None:
         _save_model(imputer, source.files.save_model)
         terminal.say(f"wrote {source.files.save_model}")
@@ -151,11 +158,15 @@ def _load(path: Path, run: RunOptions) -> Imputer:
     return imputer
 
 
-def _fit(table: InputTable, source: ModelSource, terminal: Terminal) -> Imputer:
+def _fit(
+    table: InputTable, source: ModelSource, terminal: Terminal, *, proper: bool = True
+) -> Imputer:
     options, modelled = source.options, table.modelled
     options.check_columns(modelled.column_names)
     imputer = options.imputer(source.run)
     method = options.chosen_method
+    if not proper and has_parameter(method, "numeric_draws"):
+        imputer.set_params(draws="model")
     if has_parameter(method, "max_epochs"):
         with terminal.training() as callback:
             imputer.fit(modelled, callback=callback)

@@ -74,6 +74,8 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
             return f"widen --bounds {column}=LOW:HIGH, or correct these values"
         case e.OutsideRangeWarning(columns=counts):
             return f"check the model, or give --bounds {next(iter(counts))}=LOW:HIGH"
+        case w.ImproperDrawsWarning():
+            return "use --method psmvae, mice or mean"
         case w.FewRowsWarning():
             return "compare with --method mice, or collect more rows"
         case w.NothingLearnedWarning():

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
+from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.imputers.truncation import truncated_draws
 from psmvae.multiple.imputation import MultipleImputation
 from psmvae.table.codec import Codec, Encoded
@@ -243,6 +244,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             The completed tables; ``.analyse(...)`` applies an analysis to each.
         """
         checks.whole_number("m", m, low=1)
+        self._check_fitted()
+        if not self._draws_are_proper():
+            warnings.warn(ImproperDrawsWarning(type(self).__name__), stacklevel=2)
         tables, mask = self._complete(X, m, where, random_state)
         info = {"imputer": type(self).__name__, "seed": self.seed_, "psmvae": __version__}
         return MultipleImputation(X, tuple(tables), mask, info)
@@ -304,6 +308,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
                 raise TypeError(
                     f"{name} must map names of columns to {meaning}, or be None, got {value!r}."
                 )
+
+    def _draws_are_proper(self) -> bool:
+        """Return whether draws include the uncertainty of the parameters."""
+        return False
 
     def _seed(self, purpose: int) -> int:
         """Return the seed of one purpose, derived from `seed_`."""

@@ -138,6 +138,9 @@ class MeanImputer(MatrixImputer):
         del m
         return self.matrix_.decode(np.tile(self.mean_, (len(x), 1)))
 
+    def _draws_are_proper(self) -> bool:
+        return True
+
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         del m
         rng, matrix, count = np.random.default_rng(seed), self.matrix_, self.count_

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.deep import DeepImputer
     from psmvae.nn.columns import Columns
 
-__all__ = ["FewRowsWarning", "MaxTimeWarning", "NothingLearnedWarning"]
+__all__ = ["FewRowsWarning", "ImproperDrawsWarning", "MaxTimeWarning", "NothingLearnedWarning"]
 
 # A deep model needs at least so many rows, and so many observed cells for each column.
 MIN_ROWS, MIN_CELLS = 50, 10
@@ -41,6 +41,24 @@ class FewRowsWarning(Reported, UserWarning):
         "fewer than {imputer} can learn from"
     )
     _remedy = "compare with MICEImputer, or collect more rows"
+
+
+@dataclass(eq=False, repr=False)
+class ImproperDrawsWarning(Reported, UserWarning):
+    """Multiple imputations do not include the uncertainty of the imputer's parameters.
+
+    Attributes
+    ----------
+    imputer : str
+        The name of the imputer's class.
+    """
+
+    imputer: str
+    _problem = (
+        "the imputations of this {imputer} do not include the uncertainty of its parameters, so "
+        "that intervals by Rubin's rules are too narrow"
+    )
+    _remedy = "use an imputer with latent variables and draws='proper', or MICEImputer"
 
 
 @dataclass(eq=False, repr=False)

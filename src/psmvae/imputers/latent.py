@@ -73,6 +73,8 @@ class LatentImputer(DeepImputer):
     ----------
     fast_preset_ : bool
         Whether `max_time` selected the preset that learns fastest.
+    chains_ : Chains or None
+        Fitted chains of regressions for proper draws, None with ``draws="model"``.
     """
 
     n_latent: int | Literal["auto"] = "auto"
@@ -212,6 +214,9 @@ class LatentImputer(DeepImputer):
         if self.chains_ is None:
             return super()._draws(x, m, n, seed)
         return draw_chains(self, self.chains_, x, m, n, seed)
+
+    def _draws_are_proper(self) -> bool:
+        return self.chains_ is not None
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"n_draws": int(self.n_draws), "draws": self.draws}

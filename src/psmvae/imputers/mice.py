@@ -162,6 +162,9 @@ class MICEImputer(ChainImputer):
         sd = self.chains_.trace_deviation[..., at] * scale
         return Convergence(tuple(column.name for column in columns), mean, sd, backend)
 
+    def _draws_are_proper(self) -> bool:
+        return True
+
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         return self.chains_.draw(self._model_values(x, m), m, n, seed)
 

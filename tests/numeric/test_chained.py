@@ -1,0 +1,211 @@
+"""Chained Bayesian regressions: posteriors against closed forms, and properties of draws."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from psmvae import PSMVAEImputer, load
+from psmvae.chained.basis import Basis
+from psmvae.chained.chains import Chains, Learned, Settings, settings_for
+from psmvae.chained.levels import fit_levels
+from psmvae.chained.numeric import NumericParameters, fit_numeric
+from psmvae.chained.regression import Draws, dependent, regress
+from psmvae.imputers.fit_warnings import ImproperDrawsWarning
+from psmvae.kinds import Column
+
+OPEN = (-np.inf, np.inf)
+
+
+def numbers(seed=0, n=200):
+    """A table with a linear relation, and 30 % of the cells missing."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 3))
+    x[:, 0] = 0.7 * x[:, 1] + 0.5 * rng.normal(size=n)
+    return x, rng.random(x.shape) > 0.3
+
+
+def columns(n):
+    return [Column(f"x{j}", "real", "Float64", 9) for j in range(n)]
+
+
+def fit(x, m, **settings):
+    n = x.shape[1]
+    return Chains.fit(
+        columns(n), np.where(m, x, 0), m, bounds=[OPEN] * n, seed=1, settings=Settings(**settings)
+    )
+
+
+class TestRegress:
+    def test_draws_follow_the_posterior_under_a_flat_prior(self):
+        rng = np.random.default_rng(0)
+        x, n_chains = rng.normal(size=(40, 2)), 4000
+        y = 1 + x @ [1.0, -0.5] + 0.3 * rng.normal(size=40)
+        terms, target = np.tile(x, (n_chains, 1, 1)), np.tile(y, (n_chains, 1))
+        found = regress(terms, target, Draws.seeded(0, range(n_chains)), n_flat=2)
+        design = np.column_stack([np.ones(40), x])
+        coef, squares, *_ = np.linalg.lstsq(design, y, rcond=None)
+        np.testing.assert_allclose(found.mean[0], coef[1:], rtol=1e-6)
+        # sigma² is scaled inverse χ² with 37 degrees of freedom
+        assert stats.kstest(squares / found.sigma**2, stats.chi2(37).cdf).pvalue > 1e-3
+        # a coefficient is Student-t around the least squares estimate
+        scale = np.sqrt(squares / 37 * np.linalg.inv(design.T @ design).diagonal()[1])
+        assert stats.kstest((found.coef[:, 0] - coef[1]) / scale, stats.t(37).cdf).pvalue > 1e-3
+
+    def test_penalised_terms_are_left_out_of_linear_data_and_used_in_curved_data(self):
+        rng = np.random.default_rng(1)
+        x = rng.normal(size=(300, 1))
+        terms = np.tile(np.column_stack([x, x**2, x**3]), (50, 1, 1))
+        noise = 0.5 * rng.normal(size=300)
+        linear, curved = (
+            regress(terms, np.tile(y, (50, 1)), Draws.seeded(0, range(50)), n_flat=1)
+            for y in (x[:, 0] + noise, x[:, 0] ** 2 + noise)
+        )
+        assert np.mean(np.abs(linear.coef[:, 1]) < 1e-3) > 0.5
+        assert np.abs(curved.coef[:, 1].mean() - 1) < 0.1
+
+    def test_constant_and_collinear_terms_are_found(self):
+        x = np.random.default_rng(0).normal(size=(50, 2))
+        terms = np.column_stack([x, np.zeros(50), x.sum(1)])
+        dropped = dependent(terms.T @ terms, 50)
+        assert dropped[2]
+        assert dropped.sum() == 2
+
+
+class TestNumeric:
+    def parameters(self, **options):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(400, 1))
+        y = x[:, 0] + 0.5 * rng.normal(size=400)
+        terms = np.tile(x, (5, 1, 1))
+        none = np.zeros(400, dtype=bool)
+        return y, fit_numeric(
+            terms, y, None, none, Draws.seeded(0, range(5)), n_flat=1,
+            groups=np.ones((1, 0), dtype=bool), **options,
+        )  # fmt: skip
+
+    def test_residuals_have_the_standard_deviation_of_the_noise(self):
+        _, found = self.parameters(pmm=False)
+        terms = np.random.default_rng(1).normal(size=(5, 4000, 1))
+        rng = Draws.seeded(1, range(5))
+        drawn = found.draw(terms, np.zeros(4000), rng, pmm=False, low=-np.inf, high=np.inf)
+        assert np.abs((drawn - terms[..., 0]).std() - 0.5) < 0.05
+
+    def test_draws_are_truncated_and_not_put_on_the_bound(self):
+        _, found = self.parameters(pmm=False)
+        rng, terms = Draws.seeded(1, range(5)), np.zeros((5, 4000, 1))
+        drawn = found.draw(terms, np.zeros(4000), rng, pmm=False, low=0.0, high=np.inf)
+        assert drawn.min() >= 0
+        assert np.mean(drawn == 0) < 1e-3
+
+    def test_pmm_takes_one_of_the_five_nearest_values(self):
+        values = np.arange(20.0)[None]
+        one = np.zeros((1, 1))
+        found = NumericParameters(one, one + 1, one[0], one[0], one[0], one, values, values)
+        rng, terms = Draws.seeded(0, [0]), np.full((1, 2000, 1), 7.1)
+        drawn = found.draw(terms, np.zeros(2000), rng, pmm=True, low=-np.inf, high=np.inf)
+        assert set(drawn[0]) == {5.0, 6.0, 7.0, 8.0, 9.0}
+
+    @pytest.mark.parametrize("useful", [True, False])
+    def test_a_learned_prediction_is_used_if_it_predicts_held_out_cells(self, useful):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(400, 1))
+        signal = np.sin(3 * x[:, 0])
+        noise = 0.3 * rng.normal(size=400)
+        y, held_out = signal + noise, np.arange(400) % 5 == 0
+        # outside the held-out cells the useless prediction has seen the noise
+        learned = signal if useful else np.where(held_out, rng.normal(size=400), noise)
+        found = fit_numeric(
+            np.tile(x, (20, 1, 1)), y, learned, held_out, Draws.seeded(0, range(20)), n_flat=1,
+            groups=np.ones((1, 0), dtype=bool), pmm=False,
+        )  # fmt: skip
+        assert bool(found.learned_coef.mean() > 0.8) is useful
+
+
+def test_sequential_logits_draw_the_conditional_probabilities():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=3000)
+    odds = np.exp(np.column_stack([0 * x, x, -x]))
+    share = odds / odds.sum(1, keepdims=True)
+    codes = (share.cumsum(1) < rng.random((3000, 1))).sum(1)
+    none = np.zeros(3000, dtype=bool)
+    found = fit_levels(
+        x[None, :, None], codes, None, none, Draws.seeded(0, [0]), n_levels=4, ordered=False
+    )
+    at = np.full((1, 20_000, 1), 0.8)
+    drawn = found.draw(at, None, None, Draws.seeded(1, [0]))[0]
+    expected = np.exp([0, 0.8, -0.8]) / np.exp([0, 0.8, -0.8]).sum()
+    counts = np.bincount(drawn.astype(int), minlength=4) / 20_000
+    np.testing.assert_allclose(counts[:3], expected, atol=0.04)
+    # a level that was never observed is never drawn
+    assert counts[3] == 0
+    shifted = found.draw(at, None, np.tile([0, 5.0, 0, 0], (20_000, 1)), Draws.seeded(1, [0]))
+    assert np.mean(shifted == 1) > 0.98
+
+
+class TestChains:
+    def test_a_draw_does_not_depend_on_how_many_there_are_or_on_blocks(self, monkeypatch):
+        x, m = numbers()
+        chains = fit(x, m)
+        many = chains.draw(x, m, 7, seed=3)
+        np.testing.assert_array_equal(chains.draw(x, m, 2, seed=3), many[:, :2])
+        monkeypatch.setattr("psmvae.chained.chains.MAX_NUMBERS", 1)
+        np.testing.assert_array_equal(chains.draw(x, m, 7, seed=3), many)
+
+    def test_observed_cells_are_kept_and_associations_are_not_attenuated(self):
+        x, m = numbers(n=400)
+        drawn = fit(x, m).draw(np.where(m, x, 0), m, 10, seed=0)
+        np.testing.assert_array_equal(drawn[m[:, 0], :, 0], np.repeat(x[m[:, 0], :1], 10, 1))
+        slopes = [np.polyfit(drawn[:, k, 1], drawn[:, k, 0], 1)[0] for k in range(10)]
+        assert np.abs(np.mean(slopes) - 0.7) < 0.12
+
+    def test_values_stay_bounded_where_columns_are_squares_of_one_another(self):
+        rng = np.random.default_rng(0)
+        a = rng.normal(size=300)
+        x = np.column_stack([a, a**2 + 0.1 * rng.normal(size=300), rng.normal(size=300)])
+        m = rng.random(x.shape) > 0.3
+        assert np.abs(fit(x, m).draw(np.where(m, x, 0), m, 5, seed=0)).max() < 30
+
+    def test_a_column_without_missing_cells_in_the_fit_can_be_drawn(self):
+        x, m = numbers()
+        m[:, 2] = True
+        chains = fit(x, m)
+        m[:50, 2] = False
+        assert np.isfinite(chains.draw(np.where(m, x, 0), m, 2, seed=0)).all()
+
+    def test_a_shift_is_added_to_missing_cells(self):
+        x, m = numbers()
+        m[:, 1:] = True
+        chains = fit(x, m)
+        zero = Learned(np.zeros(len(x)))
+        moved = Learned(np.zeros(len(x)), shift=np.full(len(x), 2.0))
+        plain, shifted = (chains.draw(x, m, 2, 0, {0: one}) for one in (zero, moved))
+        np.testing.assert_allclose((shifted - plain)[~m[:, 0], :, 0], 2.0)
+
+    def test_large_tables_get_fewer_chains(self):
+        assert settings_for(300, 4).n_chains == 20
+        assert settings_for(10**6, 50).n_chains == 5
+
+
+def test_basis_is_bounded_outside_the_observed_range():
+    z = np.random.default_rng(0).normal(size=(200, 2))
+    basis = Basis.make(z, z[:, 0], z.min(0), z.max(0), np.random.default_rng(0))
+    far = np.full((1, 2), 1e6)
+    assert np.abs(basis(far)).max() <= np.abs(basis(np.clip(far, z.min(0), z.max(0)))).max()
+    assert basis.n_terms == basis(z).shape[1]
+
+
+def test_draws_of_a_loaded_imputer_are_the_same(tmp_path):
+    x, m = numbers(n=120)
+    table = np.where(m, x, np.nan)
+    imputer = PSMVAEImputer(max_epochs=5, random_state=0, device="cpu").fit(table)
+    tables = imputer.sample(table, n=5)
+    imputer.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "m.safetensors").sample(table, n=5), tables)
+
+
+def test_draws_of_one_parameter_set_warn_in_impute_multiple():
+    x, m = numbers(n=60)
+    table = np.where(m, x, np.nan)
+    imputer = PSMVAEImputer(draws="model", max_epochs=2, random_state=0, device="cpu").fit(table)
+    with pytest.warns(ImproperDrawsWarning, match="too narrow"):
+        imputer.impute_multiple(table, m=2)
