@@ -103,10 +103,16 @@ def test_deep_methods_have_hyperparameters_of_the_paper():
     default = METHODS["psmvae"].make(0, "cpu").get_params()
     plain = type(METHODS["psmvae"].make(0, "cpu"))().get_params()
     differ = {name for name in plain if plain[name] != default[name]}
-    assert differ == {"random_state", "device"}
+    assert differ == {"random_state", "device", "draws"}
     assert METHODS["psmvae-none"].make(0, "cpu").mask_model == "none"
     assert METHODS["psmvae-rate"].make(0, "cpu").pi == "rate"
     assert n_draws(cell) is None
+
+
+def test_methods_draw_from_the_trained_model():
+    """Regressions for proper draws would add to the seconds of a fit."""
+    latent = [method.make(0, "cpu") for method in METHODS.values() if method.deep]
+    assert {getattr(imputer, "draws", "model") for imputer in latent} == {"model"}
 
 
 def test_methods_with_same_fit_have_same_maker():

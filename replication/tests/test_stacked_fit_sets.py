@@ -13,7 +13,7 @@ from psmvae import PSMVAEImputer, SelfMask
 from psmvae.training.progress import Progress
 from psmvae_paper.stacked_fit import fit_stacked
 
-QUICK: dict[str, Any] = {"max_epochs": 2, "n_draws": 5}
+QUICK: dict[str, Any] = {"max_epochs": 2, "n_draws": 5, "draws": "model"}
 # n_sets="auto" finds these numbers of sets in the tables below
 N_SETS = [2, 1, 2]
 
@@ -50,10 +50,10 @@ def test_tables_with_other_numbers_of_sets_form_stacks_of_their_own(mask_model: 
 
 
 def test_a_stack_of_one_imputer_is_trained_as_by_fit() -> None:
-    settings: dict[str, Any] = {"max_epochs": 40, "learning_rate": 1e-2, "random_state": 0}
-    made = [PSMVAEImputer(n_draws=5, **settings) for _ in N_SETS]
+    settings: dict[str, Any] = {"max_epochs": 40, "learning_rate": 1e-2, "draws": "model"}
+    made = [PSMVAEImputer(n_draws=5, random_state=0, **settings) for _ in N_SETS]
     stacked = fit_stacked(made, tables())[1]
-    alone = PSMVAEImputer(n_draws=5, **settings).fit(tables()[1])
+    alone = PSMVAEImputer(n_draws=5, random_state=0, **settings).fit(tables()[1])
     assert stacked.n_sets_ == 1
     assert stacked.best_validation_error_ == pytest.approx(alone.best_validation_error_, rel=0.2)
 

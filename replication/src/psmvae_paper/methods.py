@@ -195,7 +195,8 @@ _ROWS = (
         "psmvae",
         "PSMVAE default",
         "psmvae",
-        Maker("PSMVAEImputer", plain=True),
+        # draws of the trained model, as in the rows above and in the records
+        Maker("PSMVAEImputer", (("draws", "model"),), plain=True),
         deep=True,
         draws=True,
     ),
