@@ -61,6 +61,7 @@ def measure(rows: int, columns: int, draws: int) -> dict[str, float | bool]:
         return x
 
     imputer = PSMVAEImputer(
+        draws="model",
         n_draws=draws,
         advanced=Advanced(target_ess=None),
         max_epochs=2,

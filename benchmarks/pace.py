@@ -41,7 +41,7 @@ def compare(table: str, seed: int, *, edge: bool) -> list[dict[str, Any]]:
     records = []
     for preset, seconds_per_row in (("standard", 0.0), ("fast", threshold)):
         resolve.SECONDS_PER_ROW = seconds_per_row
-        imputer = PSMVAEImputer(max_time=seconds, device="cpu", random_state=seed)
+        imputer = PSMVAEImputer(max_time=seconds, draws="model", device="cpu", random_state=seed)
         filled, taken = timed(imputer, incomplete)
         error = score(truth, filled, ~held_out, discrete)
         found = {"table": table, "seed": seed, "preset": preset, "max_time": seconds, "rmse": error}

@@ -93,6 +93,7 @@ def transform_seconds(incomplete: Floats, draws: int | None, seed: int) -> float
     n_rows, few = len(incomplete), incomplete[:PROBE_IMPUTE]
     more: dict[str, Any] = {} if draws is None else {"n_draws": draws}
     imputer = PSMVAEImputer(
+        draws="model",
         network=FAST_PRETRAINED.network,
         regression=FAST_PRETRAINED.regression,
         max_epochs=1,
@@ -154,9 +155,9 @@ def race(
     estimate = transform_seconds(incomplete, draws, seed)
     max_time = max(time_of_race - estimate, MIN_FIT_SHARE * time_of_race)
     about = {"max_time": max_time, "transform_estimate": estimate}
-    run("psmvae, same time", PSMVAEImputer(max_time=max_time, **more), **about)
+    run("psmvae, same time", PSMVAEImputer(max_time=max_time, draws="model", **more), **about)
     if full:
-        run("psmvae", PSMVAEImputer(**more))
+        run("psmvae", PSMVAEImputer(draws="model", **more))
     return [{**record, "of_its_time": record["seconds"] / time_of_race} for record in records]
 
 

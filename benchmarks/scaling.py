@@ -89,6 +89,7 @@ def measure(cell: Cell) -> Record:
 
     imported = resident("VmRSS")
     imputer = PSMVAEImputer(
+        draws="model",
         n_draws=cell.draws,
         max_epochs=cell.epochs,
         network=network_for(cell.rows, cell.columns),
