@@ -3,6 +3,9 @@
 import ast
 import gzip
 import importlib
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +67,11 @@ def test_scaling(script, tmp_path):
 
 
 @pytest.mark.slow
-def test_proper(script):
-    _, result = script("proper", "--tables", "1", "--quick-tables", "2")
-    assert len(result["records"]) == 4 * 1 + 4 * 2
+def test_coverage(environment, tmp_path):
+    out, path = tmp_path / "coverage.json", SCRIPTS[0].parent / "coverage.py"
+    small = ["--rows", "100", "--tables", "2", "--workers", "1", "--designs", "mixed, MCAR"]
+    command = [sys.executable, path, "run", *small, "--out", out]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    entry = json.loads(out.read_text())["mixed, MCAR, 100"]
+    assert {"full data", "complete cases", "PSMVAEImputer", "MICE norm", "MICE pmm"} <= set(entry)
+    assert entry["PSMVAEImputer"]["mean"]["tables"] == 2
