@@ -1,8 +1,8 @@
 """Time of a fit with proper draws, as a ratio to a fit without them.
 
-Simulated tables of a factor model with 20 % of the cells missing; default `PSMVAEImputer`, one after
-the other in one process, on a CPU. The time is that of the processor, which other programs on the
-machine change little. Run with
+Simulated tables of a factor model with 20 % of the cells missing; default `PSMVAEImputer`, one fit
+after the other in one process, on a CPU. The time is that of the processor, which other programs
+on the machine change little. Run with
 
     python benchmarks/draws_time.py [--sizes 300x5 2000x10]
 """
