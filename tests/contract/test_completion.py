@@ -21,6 +21,9 @@ from psmvae.table import (
 DERIVED = {"ratio": "bmi / 25", "bmi": "wgt / (hgt / 100) ** 2"}
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:the imputations of this GAINImputer")
+
+
 @pytest.fixture(scope="module")
 def body():
     """Heights, weights, codes and two derived columns, as columns of lists."""

@@ -128,7 +128,9 @@ class TestRows:
 
 class TestSample:
     @pytest.mark.parametrize(
-        "name", [name for name in VARIANTS if name not in ("MissForest", "MICE pmm")]
+        "name",
+        # trees and donors can give two rows the same value
+        [name for name in VARIANTS if name not in ("MissForest", "MICE pmm", "PSMVAE pmm")],
     )
     def test_identical_rows_get_different_draws(self, fitted, name):
         imputer = fitted(name)

@@ -164,6 +164,8 @@ def from_json(value: Any) -> Any:
         return value
     fields = dict(value)
     part = fields.pop("part")
+    if part == "predictors":
+        return dict(fields["columns"])
     if part in BY_COLUMN:
         return {key: to_tuple(one) for key, one in fields["columns"].items()}
     return PARTS[part](**{name: from_json(inner) for name, inner in fields.items()})
