@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from psmvae import MICEImputer, PSMVAEImputer, SelfMask
+from psmvae import LogisticMask, MICEImputer, PSMVAEImputer
 from psmvae.simulate import simulated_trial
 
 trial = simulated_trial(500, rng=np.random.default_rng(1))
@@ -24,12 +24,12 @@ incomplete = complete.where(trial.m)
 incomplete["week12"].isna().mean()
 
 # %%
-# ``MICEImputer`` assumes that missingness is ignorable. ``SelfMask`` states that the probability of
+# ``MICEImputer`` assumes that missingness is ignorable. ``LogisticMask`` states that the probability of
 # a missing outcome depends on the outcome itself, and that high values are missing more often.
 # Neither assumption can be tested with these data.
 
 mice = MICEImputer(random_state=0).fit(incomplete)
-mask_model = SelfMask(columns=["week12"], sign="high")
+mask_model = LogisticMask(columns=["week12"], sign="high")
 imputer = PSMVAEImputer(mask_model, n_sets=2, n_draws=20, max_epochs=5, random_state=0)
 imputer = imputer.fit(incomplete)
 
@@ -47,13 +47,13 @@ def missing_outcomes(imputer):
 outcomes = {
     "true": complete["week12"][lost].to_numpy(),
     "MICE": missing_outcomes(mice),
-    "PSMVAE with SelfMask": missing_outcomes(imputer),
+    "PSMVAE with LogisticMask": missing_outcomes(imputer),
 }
 
 bins = np.linspace(10, 90, 33)
 fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
 ax.hist(outcomes["true"], bins, density=True, color="lightgrey", label="true")
-for name, color in [("MICE", "tab:orange"), ("PSMVAE with SelfMask", "tab:blue")]:
+for name, color in [("MICE", "tab:orange"), ("PSMVAE with LogisticMask", "tab:blue")]:
     ax.hist(
         outcomes[name], bins, density=True, histtype="step", linewidth=2, color=color, label=name
     )
@@ -72,6 +72,6 @@ estimates = {
     "all patients (truth)": complete["week12"].mean(),
     "complete cases": incomplete["week12"].mean(),
     "MICE": mice.transform(incomplete)["week12"].mean(),
-    "PSMVAE with SelfMask": imputer.transform(incomplete)["week12"].mean(),
+    "PSMVAE with LogisticMask": imputer.transform(incomplete)["week12"].mean(),
 }
 pd.Series(estimates).round(1)

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from psmvae import SelfMask
+from psmvae import LogisticMask
 from psmvae.models.gain import GAIN
 from psmvae.nn.factors import PX
 from psmvae.nn.network import Linear
@@ -129,7 +129,7 @@ def thousand_steps(imputer: Any, n_rows: int) -> dict[str, Any]:
 
 
 # not-MIWAE's logistic mask model, with the sign of its published program
-HIGH = SelfMask(ceiling=False, integrate="draw", train_jointly=True, sign="high")
+HIGH = LogisticMask(ceiling=False, integrate="draw", train_jointly=True, sign="high")
 
 
 def normal_likelihood(imputer: Any, n_rows: int) -> dict[str, Any]:

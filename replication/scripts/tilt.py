@@ -3,7 +3,7 @@
 Under MCAR p(m|x,r) cannot be learned from the values, but p(m|x,r) and p(x_mis|z,r) can explain the
 mask together. The same model is imputed during training by three rules:
 
-- *tilted*: p(x_mis|z,r) p(m_j missing|x_j,r), Bayes' rule (``SelfMask(tilt=True)``);
+- *tilted*: p(x_mis|z,r) p(m_j missing|x_j,r), Bayes' rule (``LogisticMask(tilt=True)``);
 - *x_mis*: p(x_mis|z,r), as in the paper's text and ``PSMVAEImputer.paper("a")``;
 - *x_obs*: p(x_obs|z,r), as in the published program, also in the importance weights.
 

@@ -35,10 +35,10 @@ def outcome(model, loss, batch, noise):
     "imputer",
     [
         psmvae.PSMVAEImputer.paper("a", n_members=2, n_sets=2, random_state=0),
-        psmvae.PSMVAEImputer("self", n_sets=2, random_state=0),
+        psmvae.PSMVAEImputer("logistic-ceiling", n_sets=2, random_state=0),
         psmvae.MIWAEImputer.paper(n_train_draws=3, random_state=0),
     ],
-    ids=["a", "self", "miwae"],
+    ids=["a", "logistic-ceiling", "miwae"],
 )
 def test_compiled_loss_equals_plain_loss(imputer):
     recipe, batch = prepared(imputer)

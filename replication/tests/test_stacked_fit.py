@@ -29,7 +29,7 @@ STILL = {"learning_rate": 1e-12}
 LATENT: dict[str, Any] = FAST | {"draws": "model"}
 MAKERS = {
     "psmvae": lambda **more: PSMVAEImputer(**(LATENT | more)),
-    "psmvae-self": lambda **more: PSMVAEImputer("self", **(LATENT | more)),
+    "psmvae-self": lambda **more: PSMVAEImputer("logistic-ceiling", **(LATENT | more)),
     "paper-a": lambda **more: PSMVAEImputer.paper("a", n_draws=50, **(FAST | more)),
     "paper-b-rate": lambda **more: PSMVAEImputer.paper("b", n_draws=50, pi="rate", **(FAST | more)),
     "gmvae": lambda **more: GMVAEImputer("latent", **(LATENT | more)),

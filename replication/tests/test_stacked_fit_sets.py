@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import psmvae
-from psmvae import PSMVAEImputer, SelfMask
+from psmvae import LogisticMask, PSMVAEImputer
 from psmvae.training.progress import Progress
 from psmvae_paper.stacked_fit import fit_stacked
 
@@ -31,7 +31,7 @@ def tables() -> list[NDArray[np.float64]]:
     return made
 
 
-class IdentityMask(SelfMask):
+class IdentityMask(LogisticMask):
     """A mask model that is equal to itself only."""
 
     __hash__ = object.__hash__

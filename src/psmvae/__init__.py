@@ -32,9 +32,10 @@ if TYPE_CHECKING:
         load,
     )
     from psmvae.imputers.options import Advanced
+    from psmvae.mechanism.settings import SelfMask
     from psmvae.multiple import MultipleImputation
     from psmvae.nn.architecture import Network
-    from psmvae.nn.settings import JointMask, LatentMask, NoMask, SelfMask
+    from psmvae.nn.settings import JointMask, LatentMask, LogisticMask, NoMask
 
 __all__ = [
     "Advanced",
@@ -43,6 +44,7 @@ __all__ = [
     "GMVAEImputer",
     "JointMask",
     "LatentMask",
+    "LogisticMask",
     "MICEImputer",
     "MIWAEImputer",
     "MeanImputer",
@@ -58,12 +60,13 @@ __all__ = [
     "load",
 ]
 
-_SETTINGS = ("JointMask", "LatentMask", "NoMask", "SelfMask")
+_SETTINGS = ("JointMask", "LatentMask", "LogisticMask", "NoMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
     **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
     "Advanced": "psmvae.imputers.options",
     "MultipleImputation": "psmvae.multiple",
     "Network": "psmvae.nn.architecture",
+    "SelfMask": "psmvae.mechanism.settings",
     "load": "psmvae.imputers",
 }
 

@@ -16,10 +16,10 @@ LOADED = "import json, sys; print(json.dumps([n for n in {names} if n in sys.mod
 WITHOUT_TORCH = """
 import sys
 import psmvae
-from psmvae import Advanced, JointMask, LatentMask, Network, NoMask, SelfMask
+from psmvae import Advanced, JointMask, LatentMask, Network, NoMask, LogisticMask
 from sklearn.base import clone
 
-masks = [JointMask(hidden=4), LatentMask(), NoMask(), SelfMask(columns=["a"])]
+masks = [JointMask(hidden=4), LatentMask(), NoMask(), LogisticMask(columns=["a"])]
 classes = [getattr(psmvae, name) for name in psmvae.__all__ if name.endswith("Imputer")]
 made = [make() for cls in classes for make in (cls, cls.paper)]
 made += [psmvae.PSMVAEImputer.paper(model) for model in "ab"]

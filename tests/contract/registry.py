@@ -54,7 +54,7 @@ FAMILIES = ["PSMVAE", "GAIN", "MICE", "Mean"]
 
 # Settings that change what is computed, beside the defaults of each class.
 VARIANTS = IMPUTERS | {
-    "PSMVAE self": partial(quick, PSMVAEImputer, mask_model="self"),
+    "PSMVAE self": partial(quick, PSMVAEImputer, mask_model="logistic-ceiling"),
     "PSMVAE none": partial(quick, PSMVAEImputer, mask_model="none"),
     "PSMVAE members": partial(quick, PSMVAEImputer, n_members=2),
     "PSMVAE model draws": partial(quick, PSMVAEImputer, draws="model"),

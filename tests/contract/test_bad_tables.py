@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from contract.registry import CLASSICAL, IMPUTERS
-from psmvae import SelfMask
+from psmvae import LogisticMask
 
 
 def fitted_attributes(imputer):
@@ -115,7 +115,7 @@ class TestFailedFit:
     def test_the_previous_fit_is_kept_if_the_model_cannot_be_built(self, quick, numbers):
         imputer = quick().fit(numbers)
         before = imputer.transform(numbers)
-        imputer.set_params(mask_model=SelfMask(["income"]))
+        imputer.set_params(mask_model=LogisticMask(["income"]))
         with pytest.raises(ValueError, match="income"):
             imputer.fit(numbers[:, :2])
         assert imputer.n_features_in_ == 4

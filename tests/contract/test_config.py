@@ -113,7 +113,7 @@ def test_fast_preset_keeps_given_values():
     [
         {"regression": None},
         {"scale": "student"},
-        {"mask_model": "self"},
+        {"mask_model": "logistic-ceiling"},
         {"validation_fraction": 0.0},
     ],
     ids=str,

@@ -172,7 +172,7 @@ ALTERED = {
     "more sets": setting("plain", "config", "n_sets", value=3),
     "more members": setting("plain", "config", "n_members", value=2),
     "more latents": setting("plain", "config", "n_latent", value=7),
-    "another mask model": setting("plain", "config", "mask_model", value={"part": "SelfMask"}),
+    "another mask model": setting("plain", "config", "mask_model", value={"part": "LogisticMask"}),
     "another network": setting("plain", "config", "network", "width", value=3),
     "no schema": dropping("schema"),
     "an odd schema": setting("schema", value={"columns": [{"title": "weight"}]}),

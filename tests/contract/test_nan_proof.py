@@ -248,7 +248,7 @@ def test_nearly_everything_missing(algorithm, base):
 
 @pytest.mark.parametrize("extreme", [{"n_sets": 1, "n_draws": 1}, {"n_latent": 30}, {"n_sets": 12}])
 def test_sizes_out_of_proportion_to_the_table(quick, base, extreme):
-    check(quick("self", **extreme), with_missing(base))
+    check(quick("logistic-ceiling", **extreme), with_missing(base))
 
 
 @pytest.mark.parametrize(
@@ -265,4 +265,4 @@ def test_sizes_out_of_proportion_to_the_table(quick, base, extreme):
     ids=str,
 )
 def test_settings_at_their_limits(quick, base, setting):
-    check(quick("self", **setting), with_missing(base[:12]))
+    check(quick("logistic-ceiling", **setting), with_missing(base[:12]))

@@ -1,13 +1,14 @@
 """Parameters out of range raise errors that name them; the limits of each range are allowed."""
 
 import inspect
+import re
 
 import numpy as np
 import polars as pl
 import pytest
 
 from contract.registry import CLASSES, IMPUTERS, QUICK
-from psmvae import Advanced, JointMask, LatentMask, Network, PSMVAEImputer, SelfMask
+from psmvae import Advanced, JointMask, LatentMask, LogisticMask, Network, PSMVAEImputer
 
 NAN, INF = float("nan"), float("inf")
 WHOLE = [0, -1, 1.5, 2.0, "two", None, True, NAN]
@@ -17,7 +18,7 @@ SHARE = [-0.1, 1.1, NAN, INF, "half", None, True, [0.5]]
 NOT_NEGATIVE = [-1e-3, NAN, INF, "small", None, True]
 
 BAD = {
-    "mask_model": ["latnet", "", None, 3, LatentMask, SelfMask, object()],
+    "mask_model": ["latnet", "", None, 3, LatentMask, LogisticMask, object()],
     "n_sets": WHOLE,
     "n_latent": WHOLE,
     "pi": [*SHARE, "rates"],
@@ -187,12 +188,15 @@ class TestSettings:
 
     @pytest.mark.parametrize("name", ["PSMVAE", "GMVAE", "NotMIWAE"])
     def test_errors_list_the_names_of_mask_models(self, numbers, name):
-        names = r"\['latent', 'linear', 'logistic', 'network', 'none', 'self'\]"
+        names = ["latent", "linear", "logistic", "logistic-ceiling", "network", "none"]
+        names = re.escape(str(sorted([*names, *(["auto", "self"] if name == "PSMVAE" else [])])))
         for wrong in ("colour", "self-high", 3):
             with pytest.raises(ValueError, match=f"mask_model must be one of {names}"):
                 IMPUTERS[name](mask_model=wrong).fit(numbers)
 
-    @pytest.mark.parametrize("mask_model", ["latent", "linear", "logistic", "network", "self"])
+    @pytest.mark.parametrize(
+        "mask_model", ["latent", "linear", "logistic", "network", "logistic-ceiling"]
+    )
     @pytest.mark.parametrize("name", ["PSMVAE", "GMVAE", "NotMIWAE"])
     def test_every_mask_model_is_allowed_for_every_imputer_that_has_one(
         self, numbers, name, mask_model
@@ -211,19 +215,19 @@ class TestSettings:
 
     @pytest.mark.parametrize("name", ["PSMVAE", "NotMIWAE"])
     def test_self_masking_of_a_column_that_does_not_exist(self, mixed, name):
-        mask = SelfMask(["weight", "income"])
-        with pytest.raises(ValueError, match=r"SelfMask.*not modelled: \['income'\].*'weight'"):
+        mask = LogisticMask(["weight", "income"])
+        with pytest.raises(ValueError, match=r"LogisticMask.*not modelled: \['income'\].*'weight'"):
             IMPUTERS[name](mask_model=mask).fit(pl.DataFrame(mixed))
 
     def test_settings_of_mask_models_are_checked(self):
         with pytest.raises(TypeError, match=r"did you mean \['weight'\]"):
-            SelfMask("weight")
+            LogisticMask("weight")
         with pytest.raises(TypeError, match="list of column names"):
-            SelfMask(3)
+            LogisticMask(3)
         with pytest.raises(ValueError, match="integrate"):
-            SelfMask(integrate="guess")
+            LogisticMask(integrate="guess")
         with pytest.raises(ValueError, match="sign"):
-            SelfMask(sign="up")
+            LogisticMask(sign="up")
         for wrong in (-1, 1.5, True, "many", None):
             with pytest.raises(ValueError, match="hidden"):
                 JointMask(hidden=wrong)

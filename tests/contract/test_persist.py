@@ -17,7 +17,7 @@ from torch import nn
 
 import psmvae
 from contract.registry import FAMILIES, IMPUTERS, VARIANTS, methods_of
-from psmvae import Advanced, JointMask, Network, PSMVAEImputer, SelfMask
+from psmvae import Advanced, JointMask, LogisticMask, Network, PSMVAEImputer
 from psmvae.nn.mask import MaskModule
 
 
@@ -49,7 +49,7 @@ def scores(imputer, table):
 
 SETTINGS = {
     "PSMVAE": [
-        {"mask_model": SelfMask(["weight", "arm"], ceiling=False, integrate="draw")},
+        {"mask_model": LogisticMask(["weight", "arm"], ceiling=False, integrate="draw")},
         {"mask_model": "none", "pi": "rate", "scale": 0.5},
         {"regression": Network(width=8, residual=False, smooth=True), "n_members": 2},
         {
@@ -245,7 +245,9 @@ class TestSave:
     def test_parameters_changed_after_fit_do_not_change_the_model(self, quick, table, tmp_path):
         imputer = quick().fit(table)
         before = imputer.transform(table)
-        imputer.set_params(n_sets=5, n_members=2, mask_model="self", network=Network(width=4))
+        imputer.set_params(
+            n_sets=5, n_members=2, mask_model="logistic-ceiling", network=Network(width=4)
+        )
         path = tmp_path / "m.safetensors"
         imputer.save(path)
         again = psmvae.load(path)
@@ -275,7 +277,9 @@ def test_a_mask_model_that_shares_a_buffer_with_the_encoder(tmp_path):
     z = rng.normal(size=60)
     grade = pd.Categorical(np.digitize(z, [-1, 0, 1]).astype(str), ordered=True)
     frame = pd.DataFrame({"r": z, "grade": grade}).mask(rng.random((60, 2)) < 0.2)
-    imputer = PSMVAEImputer("self", max_epochs=1, random_state=0, device="cpu").fit(frame)
+    imputer = PSMVAEImputer("logistic-ceiling", max_epochs=1, random_state=0, device="cpu").fit(
+        frame
+    )
     imputer.save(tmp_path / "m.safetensors")
     again = psmvae.load(tmp_path / "m.safetensors", device="cpu")
     pd.testing.assert_frame_equal(again.transform(frame), imputer.transform(frame))

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from contract.registry import CLASSES, DEEP, FAMILIES, IMPUTERS
-from psmvae import Network, SelfMask
+from psmvae import LogisticMask, Network
 
 
 class TestParameters:
@@ -24,7 +24,7 @@ class TestParameters:
         if name in DEEP:
             settings["network"] = Network(width=16)
         if name in ("PSMVAE", "GMVAE", "NotMIWAE"):
-            settings["mask_model"] = SelfMask(["x1"])
+            settings["mask_model"] = LogisticMask(["x1"])
         imputer = IMPUTERS[name](**settings)
         twin = clone(imputer)
         assert twin is not imputer

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import psmvae
-from psmvae import Network, PSMVAEImputer, SelfMask
+from psmvae import LogisticMask, Network, PSMVAEImputer
 from psmvae.training import step
 
 pytestmark = pytest.mark.gpu
@@ -15,7 +15,7 @@ REGRESSION = Network(width=32, depth=2, residual=False, linear=False, smooth=Tru
 IMPUTERS = {
     "default": lambda **k: PSMVAEImputer(**k),
     "regression": lambda **k: PSMVAEImputer(regression=REGRESSION, **k),
-    "self": lambda **k: PSMVAEImputer("self", **k),
+    "logistic-ceiling": lambda **k: PSMVAEImputer("logistic-ceiling", **k),
     "paper b": lambda **k: PSMVAEImputer.paper("b", **k),
     "paper a": lambda **k: PSMVAEImputer.paper("a", **k),
     "miwae": lambda **k: psmvae.MIWAEImputer(**k),
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_identical_results():
 
 
 def test_a_mask_model_that_cannot_be_captured_is_trained_without_a_graph(steppers):
-    class ReadsOnHost(SelfMask):
+    class ReadsOnHost(LogisticMask):
         def build(self, shape, noise):
             module = super().build(shape, noise)
             forward = module.forward

@@ -156,7 +156,9 @@ def test_hash_uniform_of_similar_rows_is_independent():
     torch.testing.assert_close(*again)
 
 
-@pytest.mark.parametrize("mask", ["latent", "self", JointMask()], ids=["latent", "self", "joint"])
+@pytest.mark.parametrize(
+    "mask", ["latent", "logistic-ceiling", JointMask()], ids=["latent", "logistic-ceiling", "joint"]
+)
 @pytest.mark.parametrize("skewed", [False, True], ids=["even", "skewed"])
 def test_errors_of_one_draw_are_independent_across_rows(mask, skewed):
     """The variance of the mean over rows falls with the number of rows."""
@@ -253,7 +255,7 @@ def test_sets_with_negligible_q_r_are_not_decoded():
 
 def test_mask_of_x_tilts_imputations_at_power_zero():
     """p(m | x) changes imputations even if importance weights are not used."""
-    imputer = PSMVAEImputer("self", **FAST).fit(table())
+    imputer = PSMVAEImputer("logistic-ceiling", **FAST).fit(table())
     imputer.model_.weight_power.zero_()
     with torch.no_grad():
         imputer.model_.p_m.weight += 3.0

@@ -15,8 +15,8 @@ from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from numeric.helpers import same
+from psmvae.chained.trees import Trees, rounded_down
 from psmvae.imputers.chain import Chain, _fit_quietly
-from psmvae.imputers.forest import Trees, rounded_down
 
 # Few trees, for speed.
 N_TREES = 3
@@ -130,7 +130,7 @@ class TestRows:
         x = normal_table(2)
         chain = fit(x, estimator=estimator, max_iter=2, seed=0)
         whole = chain.transform(x)
-        monkeypatch.setattr("psmvae.imputers.forest.BLOCK", 70)
+        monkeypatch.setattr("psmvae.chained.trees.BLOCK", 70)
         assert chain.transform(x).tobytes() == whole.tobytes()
 
     def test_the_input_is_not_changed(self, estimator):

@@ -9,9 +9,9 @@ from numeric.test_importance import LOADING, MEAN, PSI, M, X, truth
 from psmvae import (
     GMVAEImputer,
     JointMask,
+    LogisticMask,
     MIWAEImputer,
     NotMIWAEImputer,
-    SelfMask,
     VAEImputer,
 )
 from psmvae.inference.objective import elbo, iwae
@@ -75,10 +75,10 @@ def test_expected_importance_weighted_bound_of_one_draw_is_the_elbo():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("mask", [SelfMask(ceiling=False), JointMask(), JointMask(hidden=4)])
+@pytest.mark.parametrize("mask", [LogisticMask(ceiling=False), JointMask(), JointMask(hidden=4)])
 def test_mask_model_with_weights_zero_imputes_like_miwae(mask):
     plain, masked = wrong_q(), wrong_q(mask)
-    if isinstance(mask, SelfMask):
+    if isinstance(mask, LogisticMask):
         masked.p_m.weight.zero_()
     else:
         for parameter in masked.p_m.net.parameters():
@@ -117,7 +117,7 @@ def test_joint_mask_imputes_the_mean_of_the_selected_values():
 
 
 # Large values are missing more often, the plain logistic model of not-MIWAE.
-HIGH = SelfMask(ceiling=False, integrate="draw", train_jointly=True, sign="high")
+HIGH = LogisticMask(ceiling=False, integrate="draw", train_jointly=True, sign="high")
 
 
 def self_masked(n=800, seed=0):
@@ -198,7 +198,7 @@ def test_psmvae_without_mask_model_at_pi_one_is_the_dlgm():
 
 
 def test_self_mask_keeps_a_known_sign():
-    high, low = SelfMask(sign="high"), SelfMask(sign="low")
+    high, low = LogisticMask(sign="high"), LogisticMask(sign="low")
     x = torch.tensor([-2.0, 0.0, 2.0]).double().reshape(1, 1, 1, 1, 1, 3)
     for mask, direction in ((high, 1), (low, -1)):
         model = make(real_columns(1), model="gmvae", mask=mask, n_members=1, n_sets=1)

@@ -12,7 +12,7 @@ from psmvae.kinds import Column
 from psmvae.kinds.numeric import Normal
 from psmvae.kinds.positive import LogNormal
 from psmvae.models.mask_likelihood import log_missing
-from psmvae.nn.settings import SelfMask
+from psmvae.nn.settings import LogisticMask
 
 
 def normal(mean, scale, dtype=torch.float64):
@@ -72,7 +72,7 @@ OPTIONS = [{}, {"ceiling": False}, {"sign": "low"}, {"columns": ["x1", "x4"]}]
 @pytest.mark.parametrize("scale", ["learned", "network", "student", 0.5])
 def test_formula_agrees_with_quadrature_for_all_kinds_of_columns(scale, options):
     layout, _, _ = encoded()
-    built = make(layout.columns, mask=SelfMask(**options), scale=scale)
+    built = make(layout.columns, mask=LogisticMask(**options), scale=scale)
     torch.manual_seed(0)
     with torch.no_grad():
         built.p_m.weight.normal_(0, 1.5)
@@ -87,7 +87,7 @@ def test_formula_agrees_with_quadrature_for_all_kinds_of_columns(scale, options)
 
 
 def test_gradients_of_formula_and_quadrature_agree():
-    built = make([Column("x", "real", "Float64", 10)], mask=SelfMask(), n_members=1)
+    built = make([Column("x", "real", "Float64", 10)], mask=LogisticMask(), n_members=1)
     z = torch.randn(1, 5, 4, 3, 2, dtype=torch.float64)
     tilt, formula = log_missing(built.p_m, z), built.p_m.logistics
     for far in (0.0, -100.0):

@@ -9,7 +9,7 @@ from numeric.helpers import PLAIN, RESIDUAL, make, mixed_columns
 from psmvae.inference.objective import elbo
 from psmvae.models.batch import Batch
 from psmvae.nn.noise import Noise
-from psmvae.nn.settings import SelfMask
+from psmvae.nn.settings import LogisticMask
 
 
 class FixedNoise(Noise):
@@ -100,15 +100,15 @@ def slow_elbo(model, batch, epsilon, uniform, mask, pi, beta, weight):
                         kl = kl_divergence(q_mis[j], p_mis[j])
                         if observed:
                             inside -= pi * kl / n_draws
-                        elif mask != "self" or draws:
+                        elif mask != "logistic-ceiling" or draws:
                             inside -= kl / n_draws
                         if mask == "latent":
                             p_missing = torch.sigmoid(logits[at][j])
-                        elif mask == "self" and observed:
+                        elif mask == "logistic-ceiling" and observed:
                             p_missing = missing_probability(model.p_m, r, e, j, x)
-                        elif mask == "self" and draws:
+                        elif mask == "logistic-ceiling" and draws:
                             p_missing = missing_probability(model.p_m, r, e, j, x_drawn[at][j])
-                        elif mask == "self":
+                        elif mask == "logistic-ceiling":
                             p_missing = integrated(model.p_m, r, e, j, p_mis[j])
                         else:
                             continue
@@ -123,8 +123,8 @@ def slow_elbo(model, batch, epsilon, uniform, mask, pi, beta, weight):
 CASES = [
     ("latent", "latent", 0.5),
     ("none", "none", 0.5),
-    ("self", SelfMask(), 0.3),
-    ("self", SelfMask(ceiling=False, integrate="draw"), 0.5),
+    ("logistic-ceiling", LogisticMask(), 0.3),
+    ("logistic-ceiling", LogisticMask(ceiling=False, integrate="draw"), 0.5),
     ("latent", "latent", 0.0),
     ("latent", "latent", 1.0),
 ]
@@ -194,7 +194,7 @@ def test_weight_observed_is_one_over_the_observed_rate():
 
 def test_with_one_set_the_elbo_is_that_of_a_selection_model():
     """With one set r is constant: the bound is that of p(x) p(m | x)."""
-    model = make(mixed_columns(), mask="self", n_sets=1, n_members=1)
+    model = make(mixed_columns(), mask="logistic-ceiling", n_sets=1, n_members=1)
     batch = rows(1, 5)
     epsilon = torch.randn(1, 5, 1, 1, 2, generator=torch.Generator().manual_seed(0)).double()
     densities = model.log_densities(batch, epsilon)
@@ -207,7 +207,7 @@ def test_with_one_set_the_elbo_is_that_of_a_selection_model():
 
 
 def test_validation_cells_do_not_change_the_elbo():
-    model = make(mixed_columns(), mask="self", n_members=1)
+    model = make(mixed_columns(), mask="logistic-ceiling", n_members=1)
     batch = rows(1, 5)
     validation = torch.zeros_like(batch.m)
     validation[:, :, 1] = 1

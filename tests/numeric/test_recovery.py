@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from psmvae import PSMVAEImputer, SelfMask
+from psmvae import LogisticMask, PSMVAEImputer
 
 
 def two_mask_patterns(n_rows=500, seed=0):
@@ -16,7 +16,7 @@ def two_mask_patterns(n_rows=500, seed=0):
     return np.where(rng.random((n_rows, 6)) < rate, np.nan, x), label
 
 
-@pytest.mark.parametrize("mask", ["latent", "self"])
+@pytest.mark.parametrize("mask", ["latent", "logistic-ceiling"])
 def test_predict_set_recovers_two_mask_patterns(mask):
     table, label = two_mask_patterns()
     imputer = PSMVAEImputer(mask, n_sets=2, max_epochs=10, random_state=0).fit(table)
@@ -49,18 +49,20 @@ def test_self_masking_reduces_the_bias_where_high_values_are_missing():
     table = x.copy()
     table[missing, 0] = np.nan
     bias = {}
-    for name, mask in (("none", "none"), ("self", SelfMask(columns=["x0"]))):
+    for name, mask in (("none", "none"), ("logistic-ceiling", LogisticMask(columns=["x0"]))):
         imputer = PSMVAEImputer(mask, n_sets=1, max_epochs=5, random_state=0).fit(table)
         bias[name] = (imputer.transform(table)[:, 0] - x[:, 0])[missing].mean()
     assert bias["none"] < -0.3
-    assert abs(bias["self"]) < 0.5 * abs(bias["none"])
+    assert abs(bias["logistic-ceiling"]) < 0.5 * abs(bias["none"])
 
 
 def test_self_masking_adds_little_bias_where_cells_are_missing_at_random():
     """Also with skewed residuals, which a selection model can mistake for selection."""
     table, truth, missing = nonlinear_table(800, seed=2)
     # averaged over members: the bias of one varies by 0.1 to 0.3, even without a mask model
-    imputer = PSMVAEImputer("self", n_sets=1, n_members=3, max_epochs=5, random_state=0).fit(table)
+    imputer = PSMVAEImputer(
+        "logistic-ceiling", n_sets=1, n_members=3, max_epochs=5, random_state=0
+    ).fit(table)
     error = (imputer.transform(table) - truth) * missing
     bias = error.sum(0) / missing.sum(0) / truth.std(0)
     assert np.abs(bias).max() < 0.2

@@ -12,14 +12,14 @@ from numeric.helpers import linear_gaussian
 from psmvae.inference.posterior import Posterior
 from psmvae.models.mask_likelihood import log_missing
 from psmvae.nn.columns import Columns, Layout
-from psmvae.nn.settings import SelfMask
+from psmvae.nn.settings import LogisticMask
 
 LOADING, PSI = 0.8, 0.36  # x ~ N(0.5, 1)
 MEAN = 0.5
 
 
 def model(weight, bias, ceiling, **options):
-    built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=SelfMask(**options))
+    built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=LogisticMask(**options))
     with torch.no_grad():
         built.p_m.weight.fill_(weight)
         built.p_m.bias.fill_(bias)
@@ -132,7 +132,7 @@ def test_probabilities_of_missing_and_observed_sum_to_one_for_extreme_values():
 
 
 def test_without_ceiling_the_mask_is_logistic():
-    built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=SelfMask(ceiling=False))
+    built = linear_gaussian([[LOADING]], [MEAN], [PSI], mask=LogisticMask(ceiling=False))
     x = torch.tensor([2.0]).double().reshape(1, 1, 1, 1, 1, 1)
     missing, _ = built.p_m(x, torch.zeros(1, 1, 1, 1, 1), slice(0, 1))
     score = built.p_m.weight.flatten()[0] * 2.0 + built.p_m.bias.flatten()[0]
@@ -140,7 +140,9 @@ def test_without_ceiling_the_mask_is_logistic():
 
 
 def test_columns_not_named_have_a_constant_missing_rate():
-    built = linear_gaussian([[0.5], [0.5]], [0.0, 0.0], [0.5, 0.5], mask=SelfMask(columns=["x1"]))
+    built = linear_gaussian(
+        [[0.5], [0.5]], [0.0, 0.0], [0.5, 0.5], mask=LogisticMask(columns=["x1"])
+    )
     with torch.no_grad():
         built.p_m.weight.fill_(2.0)
     x = torch.tensor([[0.0, 3.0], [0.0, 3.0]]).double().reshape(1, 1, 1, 1, 2, 2)

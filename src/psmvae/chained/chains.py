@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,10 +16,12 @@ from psmvae.chained.levels import LevelParameters, fit_levels
 from psmvae.chained.numeric import NumericParameters, fit_numeric
 from psmvae.chained.predictors import Predictors
 from psmvae.chained.regression import Draws, dependent
+from psmvae.chained.tilt import LogOdds
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Parameters = NumericParameters | LevelParameters
+Tilts = Mapping[int, LogOdds]
 
 # Linear predictors of a column at most: those most correlated with it.
 MAX_LINEAR = 60
@@ -139,13 +142,15 @@ class Chains:
         learned: Mapping[int, Learned] | None = None,
         allowed: Bools | None = None,
         settings: Settings | None = None,
+        tilts: Tilts | None = None,
     ) -> Chains:
         """Fit chains to the model values ``x`` with mask ``m``, both ``(row, column)``.
 
         ``bounds`` are the limits of each column's predictor in model values. ``allowed``
-        ``(column, column)`` says which columns (second axis) may predict a column.
+        ``(column, column)`` says which columns (second axis) may predict a column. ``tilts`` are
+        the log odds of going missing of columns whose values decide on their absence.
         """
-        settings, learned = settings or Settings(), learned or {}
+        settings, learned, tilts = settings or Settings(), learned or {}, tilts or {}
         predictors = Predictors.fit(columns, x, m)
         targets = _targets(predictors, x, m, bounds, seed, allowed, settings)
         per_chain = m.size + m.shape[0] * (len(predictors.group) + 2 * _most_terms(targets))
@@ -155,7 +160,7 @@ class Chains:
         # the matrices are small: several threads take two to three times as long as one
         with threadpool_limits(1, "blas"):
             for chains in _split(range(settings.n_chains), size):
-                block = _Block(predictors, targets, settings, learned, x, m, chains, seed)
+                block = _Block(predictors, targets, settings, learned, tilts, x, m, chains, seed)
                 kept.append(block.run())
                 traces.append(block.trace)
                 dropped = dropped or [block.dropped(target) for target in targets]
@@ -172,24 +177,36 @@ class Chains:
         return self.settings.n_chains * self.settings.n_kept
 
     def draw(
-        self, x: Floats, m: Bools, n: int, seed: int, learned: Mapping[int, Learned] | None = None
+        self,
+        x: Floats,
+        m: Bools,
+        n: int,
+        seed: int,
+        learned: Mapping[int, Learned] | None = None,
+        tilts: Tilts | None = None,
     ) -> Floats:
         """Draw the missing cells of ``x, m`` ``(row, column)``: ``(row, draw, column)``.
 
         Draw k has the parameters of a chain of its own, up to `n_parameter_draws`, and random
         numbers that depend on the seed and on k only.
         """
-        learned = learned or {}
+        learned, tilts = learned or {}, tilts or {}
         drawn = np.empty((len(x), n, x.shape[1]))
         per_draw = x.size + len(x) * (len(self.predictors.group) + _most_terms(self.targets))
         size = max(1, MAX_NUMBERS // max(per_draw, 1))
         with threadpool_limits(1, "blas"):
             for keys in _split(range(n), size):
-                drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned)
+                drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned, tilts)
         return drawn
 
     def _draw_block(
-        self, x: Floats, m: Bools, keys: list[int], seed: int, learned: Mapping[int, Learned]
+        self,
+        x: Floats,
+        m: Bools,
+        keys: list[int],
+        seed: int,
+        learned: Mapping[int, Learned],
+        tilts: Tilts,
     ) -> Floats:
         rng, n_chains = Draws.seeded(seed, keys), self.settings.n_chains
         n_rounds, n_kept = self.settings.n_rounds, self.settings.n_kept
@@ -217,7 +234,7 @@ class Chains:
                 parameters = cycle[remaining % n_kept][j]
                 _draw_cells(
                     self.predictors, self.targets[j], parameters, z, values, rows,
-                    learned.get(j), rng, self.settings,
+                    learned.get(j), tilts.get(j), keys, rng, self.settings,
                 )  # fmt: skip
         return values.transpose(1, 0, 2)
 
@@ -231,13 +248,15 @@ class _Block:
         targets: list[Target],
         settings: Settings,
         learned: Mapping[int, Learned],
+        tilts: Tilts,
         x: Floats,
         m: Bools,
         chains: Sequence[int],
         seed: int,
     ) -> None:
         self.predictors, self.targets, self.settings = predictors, targets, settings
-        self.learned, self.x, self.m = learned, x, m
+        self.learned, self.tilts, self.x, self.m = learned, tilts, x, m
+        self.chains = list(chains)
         self.rng = Draws.seeded(seed, list(chains))
         self.values = np.repeat(x[None], len(chains), 0)
         self.z = np.zeros((len(chains), len(x), len(predictors.group)))
@@ -317,7 +336,7 @@ class _Block:
         target = self.targets[j]
         _draw_cells(
             self.predictors, target, found, self.z, self.values, rows, self.learned.get(j),
-            self.rng, self.settings,
+            self.tilts.get(j), self.chains, self.rng, self.settings,
         )  # fmt: skip
         imputed = self.values[:, rows, j]
         self.trace[0, number, :, j] = imputed.mean(1)
@@ -332,6 +351,8 @@ def _draw_cells(
     values: Floats,
     rows: NDArray[np.intp],
     learned: Learned | None,
+    tilt: LogOdds | None,
+    keys: list[int],
     rng: Draws,
     settings: Settings,
 ) -> None:
@@ -343,6 +364,8 @@ def _draw_cells(
         prediction = _prediction(predictors, j, learned)[rows]
         shift = None if learned.shift is None else learned.shift[rows]
     if isinstance(parameters, LevelParameters):
+        if tilt is not None:
+            shift = tilt.of_levels(keys)
         codes = parameters.draw(z[:, rows][..., target.linear], prediction, shift, rng)
         values[:, rows, j] = codes
         z[:, rows[:, None], at] = predictors.encode(j, codes)
@@ -350,6 +373,7 @@ def _draw_cells(
     drawn = parameters.draw(
         target.terms(z[:, rows]), np.zeros(len(rows)) if prediction is None else prediction, rng,
         pmm=target.pmm, low=target.low, high=target.high, normal=settings.numeric_draws == "normal",
+        log_odds=None if tilt is None else partial(tilt, keys),
     )  # fmt: skip
     if shift is not None:
         drawn = np.clip(drawn + shift / predictors.scale[at[0]], target.low, target.high)

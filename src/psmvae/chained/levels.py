@@ -51,7 +51,7 @@ class LevelParameters(NamedTuple):
     def draw(self, x: Floats, learned: Floats | None, shift: Floats | None, rng: Draws) -> Floats:
         """Draw codes ``(chain, row)`` given predictors ``(chain, row, predictor)``.
 
-        ``shift`` ``(row, level)`` is added to the log probabilities.
+        ``shift`` ``(row, level)`` or ``(chain, 1, level)`` is added to the log probabilities.
         """
         n_chains, n_rows = x.shape[:2]
         probability = np.empty((n_chains, n_rows, len(self.order)))
@@ -68,7 +68,7 @@ class LevelParameters(NamedTuple):
         share = self.shares[rest] if learned is None else np.maximum(learned[:, rest], 1e-12)
         probability[..., n_questions:] = remaining[..., None] * share / share.sum(-1, keepdims=True)
         if shift is not None:
-            probability *= np.exp(shift[:, self.order])
+            probability *= np.exp(shift[..., self.order])
         cumulated = probability.cumsum(-1)
         uniform = rng.uniform(n_rows) * cumulated[..., -1]
         at = (cumulated < uniform[..., None]).sum(-1)

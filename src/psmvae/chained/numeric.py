@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.regression import Draws, Posterior, regress
+from psmvae.chained.tilt import take_one
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -21,8 +22,11 @@ MIN_HELD_OUT = 10
 NOISE_PSEUDO_COUNT = 5
 # Donors of a residual: the nearest in the mean, at least and as a fraction of all.
 MIN_DONORS, DONOR_FRACTION = 20, 0.1
-# Donors of a value in predictive mean matching, as in R's mice.
+# The same where the value of a cell decides on its absence.
+TILTED_MIN_DONORS, TILTED_DONOR_FRACTION = 200, 0.25
+# Donors of a value in predictive mean matching, as in R's mice; the fraction of all under a tilt.
 PMM_DONORS = 5
+TILTED_PMM_FRACTION = 0.05
 # Largest deviation of the log standard deviation of the noise from its mean.
 MAX_LOG_SCALE = 1.5
 # Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
@@ -63,23 +67,43 @@ class NumericParameters(NamedTuple):
         low: float,
         high: float,
         normal: bool = False,
+        log_odds: Callable[[Floats], Floats] | None = None,
     ) -> Floats:
-        """Draw cells ``(chain, row)``, truncated to the bounds; ``normal`` draws Normal noise."""
-        mean = self.mean(terms, learned)
+        """Draw cells ``(chain, row)``, truncated to the bounds; ``normal`` draws Normal noise.
+
+        ``log_odds`` are those of going missing, where the value of a cell decides on its absence.
+        """
+        propose = self._proposal(terms, learned, rng, pmm=pmm, normal=normal, tilted=log_odds)
+        bounds = (-np.inf, np.inf) if pmm else (low, high)
+        if log_odds is None:
+            return _truncated(propose, *bounds)
+        return take_one(lambda: _truncated(propose, *bounds), log_odds, rng)
+
+    def _proposal(
+        self, terms: Floats, learned: Floats, rng: Draws, *, pmm: bool, normal: bool, tilted: Any
+    ) -> Callable[[], Floats]:
+        """Return a function that draws cells.
+
+        Under a tilt there are more donors: some of few similar rows would be taken too often.
+        """
+        mean, n = self.mean(terms, learned), self.donor.shape[1]
         if pmm:
-            return self._nearest(mean, rng)
+            n_near = PMM_DONORS if tilted is None else max(PMM_DONORS, int(TILTED_PMM_FRACTION * n))
+            return lambda: self._nearest(mean, n_near, rng)
         if normal:
             sigma, n_cells = self.sigma[:, None], mean.shape[1]
-            return _truncated(lambda: mean + sigma * rng.normal(n_cells), low, high)
+            return lambda: mean + sigma * rng.normal(n_cells)
         log_scale = ((terms - self.center[:, None]) @ self.log_scale[..., None])[..., 0]
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
-        n_donors = max(MIN_DONORS, int(DONOR_FRACTION * self.donor.shape[1]))
-        return _truncated(lambda: mean + noise * self._donors(mean, n_donors, rng), low, high)
+        n_donors = max(MIN_DONORS, int(DONOR_FRACTION * n))
+        if tilted is not None:
+            n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
+        return lambda: mean + noise * self._donors(mean, n_donors, rng)
 
-    def _nearest(self, mean: Floats, rng: Draws) -> Floats:
-        """Return the value of one of the PMM_DONORS rows with the nearest means."""
+    def _nearest(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
+        """Return the value of one of the ``n_donors`` rows with the nearest means."""
         n = self.donor.shape[1]
-        n_donors = min(PMM_DONORS, n)
+        n_donors = min(n_donors, n)
         picked = (rng.uniform(mean.shape[1]) * n_donors).astype(np.intp)
         width = min(2 * n_donors, n)
         found = np.empty_like(mean)

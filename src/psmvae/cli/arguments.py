@@ -103,7 +103,7 @@ MaskModel = Annotated[
         "network: p(m|x), each column by all values. For psmvae, gmvae and not-miwae.",
     ),
 ]
-SelfMasked = Annotated[
+LogisticMasked = Annotated[
     list[str] | None,
     _model_option(
         "--self-masked",

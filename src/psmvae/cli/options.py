@@ -66,7 +66,7 @@ class ModelOptions:
 
     method: a.MethodOption = None
     mask_model: a.MaskModel = None
-    self_masked: a.SelfMasked = None
+    self_masked: a.LogisticMasked = None
     sign: a.SignOption = None
     sets: a.Sets = None
     members: a.Members = None

@@ -78,13 +78,13 @@ def run_study(
     from sklearn.metrics import adjusted_rand_score
 
     from psmvae.imputers import PSMVAEImputer
-    from psmvae.nn.settings import SelfMask
+    from psmvae.nn.settings import LogisticMask
 
     trial = simulated_trial(n, rng=np.random.default_rng(seed))
     table = trial_table(trial)
     start = time.perf_counter()
     imputer = PSMVAEImputer(
-        mask_model=SelfMask(columns=[OUTCOME]),
+        mask_model=LogisticMask(columns=[OUTCOME]),
         n_sets=len(DROPOUT_REASONS),
         bounds=BOUNDS,
         device=device,

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from psmvae.imputers.base import Bools
 from psmvae.imputers.docstrings import complete
-from psmvae.imputers.latent import PAPER, ELBOImputer, SetsMixin
+from psmvae.imputers.latent import PAPER, ELBOImputer
 from psmvae.imputers.options import Advanced
 from psmvae.imputers.resolve import latent_config, resolve_mask_model
+from psmvae.imputers.sets import SetsMixin
 from psmvae.models.config import LatentConfig
 from psmvae.nn.settings import MaskModel
 

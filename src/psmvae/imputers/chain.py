@@ -20,8 +20,8 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (Iterati
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge
 
+from psmvae.chained.trees import Trees, TreesRegressor
 from psmvae.imputers import checks
-from psmvae.imputers.forest import Trees, TreesRegressor
 from psmvae.imputers.ridge import Ridge
 
 Floats = NDArray[np.float64]

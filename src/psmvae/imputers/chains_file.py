@@ -1,4 +1,4 @@
-"""Fitted chains in the state of an imputer."""
+"""Fitted chains and mechanisms in the state of an imputer."""
 
 from __future__ import annotations
 
@@ -8,30 +8,64 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psmvae.chained.chains import Chains
     from psmvae.kinds import Column
+    from psmvae.mechanism.table import Mechanism
 
-PREFIX = "chains."
+State = tuple[dict[str, Any], dict[str, Any]]
+CHAINS, MECHANISM = "chains", "mechanism"
 
 
-def add_chains(
-    arrays: dict[str, Any], plain: dict[str, Any], chains: Chains | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def add_chains(arrays: dict[str, Any], plain: dict[str, Any], chains: Chains | None) -> State:
     """Return the state of an imputer with its chains, if it has any."""
     if chains is None:
-        return arrays, plain | {"chains": None}
+        return arrays, plain | {CHAINS: None}
     from psmvae.chained.state import arrays_of, plain_of
 
-    own = {PREFIX + name: value for name, value in arrays_of(chains).items()}
-    return {**arrays, **own}, plain | {"chains": plain_of(chains)}
+    return _add(arrays, plain, CHAINS, arrays_of(chains), plain_of(chains))
 
 
 def take_chains(
     columns: Sequence[Column], arrays: dict[str, Any], plain: dict[str, Any]
 ) -> Chains | None:
     """Remove the chains from the arrays of `add_chains` and return them."""
-    names = [name for name in arrays if name.startswith(PREFIX)]
-    own = {name.removeprefix(PREFIX): arrays.pop(name).numpy() for name in names}
-    if plain["chains"] is None:
+    own = _take(arrays, CHAINS)
+    if plain[CHAINS] is None:
         return None
     from psmvae.chained.state import restore
 
-    return restore(columns, own, plain["chains"])
+    return restore(columns, own, plain[CHAINS])
+
+
+def add_mechanism(
+    arrays: dict[str, Any], plain: dict[str, Any], mechanism: Mechanism | None
+) -> State:
+    """Return the state of an imputer with its mechanism, if it has any."""
+    if mechanism is None:
+        return arrays, plain | {MECHANISM: None}
+    from psmvae.mechanism.state import state_of
+
+    return _add(arrays, plain, MECHANISM, *state_of(mechanism))
+
+
+def take_mechanism(
+    columns: Sequence[Column], arrays: dict[str, Any], plain: dict[str, Any]
+) -> Mechanism | None:
+    """Remove the mechanism from the arrays of `add_mechanism` and return it."""
+    own = _take(arrays, MECHANISM)
+    if plain[MECHANISM] is None:
+        return None
+    from psmvae.mechanism.state import restore
+
+    return restore(tuple(columns), own, plain[MECHANISM])
+
+
+def _add(
+    arrays: dict[str, Any], plain: dict[str, Any], name: str, own: Any, own_plain: Any
+) -> State:
+    named = {f"{name}.{key}": value for key, value in own.items()}
+    return {**arrays, **named}, plain | {name: own_plain}
+
+
+def _take(arrays: dict[str, Any], name: str) -> dict[str, Any]:
+    prefix = f"{name}."
+    names = [key for key in arrays if key.startswith(prefix)]
+    return {key.removeprefix(prefix): arrays.pop(key).numpy() for key in names}

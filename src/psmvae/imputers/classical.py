@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
+from psmvae.imputers.chains_file import add_mechanism, take_mechanism
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
+from psmvae.imputers.nonignorable import check_setting, questions_of
+from psmvae.mechanism.settings import SelfMask
 from psmvae.table.codec import Encoded
 
 if TYPE_CHECKING:
@@ -184,6 +187,11 @@ class ChainImputer(MatrixImputer):
     standardise : bool, default=True
         Standardise each column by its observed mean and standard deviation first, as the paper
         does. False passes the numbers to scikit-learn's `IterativeImputer` unchanged.
+    mask_model : {"none", "auto", "self"} or SelfMask, default="none"
+        Why cells are missing. "none": missing at random. "auto": for each column, the value of a
+        cell is compared with the other columns as the explanation of its mask, and where it
+        explains the mask as well, imputations are corrected for it; see `mechanism_`. "self": the
+        value of each cell decides whether it is missing; `SelfMask` says so for some columns.
 
     Attributes
     ----------
@@ -191,14 +199,18 @@ class ChainImputer(MatrixImputer):
         Rounds of the fit.
     chain_ : Chain
         The fitted chain of equations, which gives conditional means.
+    mechanism_ : Mechanism or None
+        What explains the masks of each column with missing cells; None with ``mask_model="none"``.
     """
 
     max_iter: int = 10
     tol: float = 1e-3
     standardise: bool = True
+    mask_model: str | SelfMask = "none"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_setting(self.mask_model)
         checks.whole_number("max_iter", self.max_iter, low=1)
         checks.number("tol", self.tol, 0.0)
         checks.yes_or_no("standardise", self.standardise)
@@ -219,7 +231,55 @@ class ChainImputer(MatrixImputer):
         return self.chain_.n_rounds
 
     def _points(self, x: Floats, m: Bools) -> Floats:
+        points = self._at_random(x, m)
+        if self.mechanism_ is None or not self.mechanism_.tilts:
+            return points
+        return self.mechanism_.correct(points, *self._predictions(x, m, points))
+
+    def _at_random(self, x: Floats, m: Bools) -> Floats:
+        """Return the single imputations of the chain."""
         return self.matrix_.decode(self.chain_.transform(self._encode_matrix(x, m)))
+
+    def _predictions(self, x: Floats, m: Bools, points: Floats) -> tuple[Floats, Bools, Any]:
+        """Return model values, mask and predictions of the missing cells."""
+        from psmvae.mechanism.predictions import from_points
+
+        values = self._model_values(x, m)
+        return values, m, from_points(tuple(self.schema_.modelled), points, m, values)
+
+    def _fit_mechanism(self, encoded: Encoded, *, linear: bool, n_jobs: int | None = None) -> None:
+        """Fit the mechanism that `mask_model` asks for."""
+        from psmvae.mechanism.predictions import predict_observed
+        from psmvae.mechanism.table import Mechanism
+
+        self.mechanism_: Mechanism | None = None
+        columns, m = tuple(self.schema_.modelled), encoded.m
+        questions = questions_of(self.mask_model, columns, m)
+        if not questions:
+            return
+        x = self._model_values(encoded.x, m)
+        predictions = predict_observed(
+            columns, x, m, self._at_random(encoded.x, m), questions, linear=linear,
+            seed=self._seed(6), n_jobs=n_jobs,
+        )  # fmt: skip
+        self.mechanism_ = Mechanism.fit(
+            columns, x, m, predictions, None, questions, seed=self._seed(6), n_jobs=n_jobs
+        )
+
+    def _tilts(self) -> dict[int, Any]:
+        return {} if self.mechanism_ is None else self.mechanism_.log_odds
+
+    def _model_values(self, x: Floats, m: Bools) -> Floats:
+        """Return the model values of cells in the table's units, 0 where missing."""
+        from psmvae.kinds import KINDS
+
+        values = np.zeros(x.shape)
+        for j, column in enumerate(self.schema_.modelled):
+            kind, seen = KINDS[column.kind], m[:, j]
+            with np.errstate(over="ignore"):
+                standard = kind.standardise(x[seen, j], column)
+            values[seen, j] = np.clip(standard, -kind.limit, kind.limit)
+        return values
 
     def _facts(self) -> dict[str, Any]:
         return {"n_rounds": self.chain_.n_rounds, "converged": self.chain_.converged}
@@ -227,12 +287,13 @@ class ChainImputer(MatrixImputer):
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
         arrays |= {f"chain.{name}": value for name, value in self.chain_.arrays().items()}
-        return arrays, plain | {"chain": self.chain_.facts()}
+        return add_mechanism(arrays, plain | {"chain": self.chain_.facts()}, self.mechanism_)
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         from psmvae.imputers.chain import Chain
 
         super()._set_state(arrays, plain)
+        self.mechanism_ = take_mechanism(self.schema_.modelled, arrays, plain)
         own = part_of(arrays, "chain.")
         self.chain_ = Chain.from_arrays(own, plain["chain"])
         checks.shape("chain.fill", own["fill"], self.matrix_.center.shape)
@@ -279,12 +340,17 @@ class MissForestImputer(ChainImputer):
         del callback, began
         forest = {"n_estimators": int(self.n_estimators), "n_jobs": self.n_jobs}
         self.chain_ = self._fit_chain(encoded, estimator="trees", **forest)
+        self._fit_mechanism(encoded, linear=False, n_jobs=self.n_jobs)
         return False
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         rng, opened = np.random.default_rng(seed), self._encode_matrix(x, m)
-        drawn = [self.matrix_.decode(self.chain_.draw(opened, rng)) for _ in range(n)]
-        return np.stack(drawn, axis=1)
+        each = [self.matrix_.decode(self.chain_.draw(opened, rng)) for _ in range(n)]
+        drawn = np.stack(each, axis=1)
+        if self.mechanism_ is None or not self.mechanism_.tilts:
+            return drawn
+        known = self._predictions(x, m, self._at_random(x, m))
+        return self.mechanism_.redraw(drawn, *known, seed)
 
 
 def part_of(arrays: Mapping[str, Any], prefix: str) -> dict[str, NDArray[Any]]:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Floats
-from psmvae.imputers.chains_file import add_chains, take_chains
+from psmvae.imputers.chains_file import add_chains, add_mechanism, take_chains, take_mechanism
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.options import Advanced
-from psmvae.models.config import LatentConfig
 from psmvae.nn.architecture import Network
 from psmvae.table.codec import Encoded
 
@@ -24,9 +22,10 @@ if TYPE_CHECKING:
 
     from psmvae.chained.chains import Chains
     from psmvae.inference.posterior import Posterior
+    from psmvae.mechanism.column import Question
+    from psmvae.mechanism.table import Mechanism
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise
-    from psmvae.training.progress import Progress
     from psmvae.training.recipe import Recipe
 
 # Hyperparameters that all variational autoencoders of the paper share.
@@ -75,6 +74,9 @@ class LatentImputer(DeepImputer):
         Whether `max_time` selected the preset that learns fastest.
     chains_ : Chains or None
         Fitted chains of regressions for proper draws, None with ``draws="model"``.
+    mechanism_ : Mechanism or None
+        What explains the masks of each column with missing cells, and the odds of going missing of
+        columns whose values explain their masks. None where `mask_model` does not ask for it.
     """
 
     n_latent: int | Literal["auto"] = "auto"
@@ -202,18 +204,45 @@ class LatentImputer(DeepImputer):
         return self._posterior(seed).sample(x, m, n)
 
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
-        from psmvae.imputers.proper import fit_chains
+        from psmvae.imputers.nonignorable import fit_mechanism
+        from psmvae.imputers.proper import fit_chains, learn
 
         self.chains_: Chains | None = None
-        if self.draws == "proper":
-            self.chains_ = fit_chains(self, encoded, held_out, began)
+        self.mechanism_: Mechanism | None = None
+        questions, proper = self._questions(encoded.m), self.draws == "proper"
+        if not questions and not proper:
+            return
+        learned = learn(self, encoded, held_out, None if proper else list(questions))
+        if questions:
+            self.mechanism_ = fit_mechanism(self, encoded, learned, questions, began)
+        if proper:
+            self.chains_ = fit_chains(self, encoded, learned, self._tilts(), began)
+
+    def _questions(self, m: Bools) -> dict[int, Question]:
+        """Return the columns whose masks are to be explained by their values, by number."""
+        del m
+        return {}
+
+    def _tilts(self) -> dict[int, Any]:
+        return {} if self.mechanism_ is None else self.mechanism_.log_odds
+
+    def _points(self, x: Floats, m: Bools) -> Floats:
+        points = super()._points(x, m)
+        if not self._tilts() or self.mechanism_ is None:
+            return points
+        from psmvae.imputers.proper import predictions
+
+        return self.mechanism_.correct(points, x, m, predictions(self, x, m))
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        from psmvae.imputers.proper import draw_chains
+        from psmvae.imputers.proper import draw_chains, predictions
 
-        if self.chains_ is None:
-            return super()._draws(x, m, n, seed)
-        return draw_chains(self, self.chains_, x, m, n, seed)
+        if self.chains_ is not None:
+            return draw_chains(self, self.chains_, self._tilts(), x, m, n, seed)
+        drawn = super()._draws(x, m, n, seed)
+        if not self._tilts() or self.mechanism_ is None:
+            return drawn
+        return self.mechanism_.redraw(drawn, x, m, predictions(self, x, m), seed)
 
     def _draws_are_proper(self) -> bool:
         return self.chains_ is not None
@@ -223,10 +252,12 @@ class LatentImputer(DeepImputer):
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
-        return add_chains(arrays, plain, self.chains_)
+        arrays, plain = add_chains(arrays, plain, self.chains_)
+        return add_mechanism(arrays, plain, self.mechanism_)
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self.chains_ = take_chains(self.schema_.modelled, arrays, plain)
+        self.mechanism_ = take_mechanism(self.schema_.modelled, arrays, plain)
         super()._set_state(arrays, plain)
 
 
@@ -247,119 +278,3 @@ class ELBOImputer(LatentImputer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("beta", self.beta, 0.0, open_low=True)
-
-
-@dataclass(kw_only=True, repr=False, eq=False)
-class SetsMixin:
-    """Pattern sets r, for models that have more than one.
-
-    Parameters
-    ----------
-    n_sets : int, default=4
-        Number of pattern sets, the values of r.
-
-    Attributes
-    ----------
-    n_sets_ : int
-        Number of pattern sets.
-    set_sizes_ : ndarray of shape (n_sets_,)
-        Fraction of the training rows in each set, in descending order.
-    set_order_ : ndarray of shape (n_members, n_sets_)
-        Component of each member that corresponds to each set.
-    """
-
-    n_sets: int | Literal["auto"] = 4
-
-    def predict_set_proba(self: Any, X: Any) -> Floats:
-        """Compute q(r | x_obs, m), the probability of each pattern set.
-
-        Set 0 is the largest of the training table. Members are matched, then averaged.
-
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_columns)
-            The same columns as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_sets_)
-            Probabilities that sum to one in each row.
-        """
-        import torch
-
-        x, m = self._encode(X)
-        with torch.no_grad():
-            each = self._posterior(0).set_probabilities(*self._tensors(x, m)).double()
-            order = torch.as_tensor(self.set_order_, device=each.device)[:, None, :]
-            mean = each.gather(2, order.expand(each.shape)).mean(0)
-        proba: Floats = (mean / mean.sum(1, keepdim=True)).cpu().numpy()
-        return proba
-
-    def predict_set(self, X: Any) -> NDArray[np.int64]:
-        """Return the most probable pattern set of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_columns)
-            The same columns as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            Numbers from 0 to ``n_sets_ - 1``.
-        """
-        best: NDArray[np.int64] = self.predict_set_proba(X).argmax(1)
-        return best
-
-    def _check_parameters(self) -> None:
-        self._check_sets()
-        super()._check_parameters()  # type: ignore[misc]
-
-    def _check_sets(self) -> None:
-        checks.whole_number("n_sets", self.n_sets, low=1)
-
-    def _finish_fit(self: Any, history: list[Progress], x: Tensor, m: Tensor) -> None:
-        import torch
-
-        super()._finish_fit(history, x, m)  # type: ignore[misc]
-        with torch.no_grad():
-            each = self._posterior(0).set_probabilities(x, m).double().cpu().numpy()
-        self.n_sets_ = each.shape[-1]
-        self.set_order_, self.set_sizes_ = align_sets(each)
-
-    def _facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = super()._facts()  # type: ignore[misc]
-        sizes: NDArray[Any] = self.set_sizes_
-        return facts | {"set_sizes": [round(float(size), 4) for size in sizes]}
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, plain = super()._state()  # type: ignore[misc]
-        own = {"set_order": self.set_order_, "set_sizes": self.set_sizes_}
-        return {**arrays, **own}, plain
-
-    def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
-        config: LatentConfig = plain["config"]
-        self.set_order_ = arrays.pop("set_order").numpy()
-        self.set_sizes_ = arrays.pop("set_sizes").numpy()
-        self.n_sets_ = config.n_sets
-        checks.shape("set_order", self.set_order_, (config.n_members, config.n_sets))
-        checks.shape("set_sizes", self.set_sizes_, (config.n_sets,))
-        if (np.sort(self.set_order_, 1) != np.arange(config.n_sets)).any():
-            raise ValueError("set_order must be a permutation of the sets for each member.")
-        super()._set_state(arrays, plain)  # type: ignore[misc]
-
-
-def align_sets(q_r: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Match the sets of all members and order them by size, the largest first.
-
-    Mixture components are exchangeable: set 0 of one member may be set 3 of another. The sets of
-    each member are matched to those of the first by the number of shared rows. ``q_r`` is
-    ``(member, row, set)``; returns the component of each ``(member, set)``, and the sizes.
-    """
-    n_members, _, n_sets = q_r.shape
-    order = np.tile(np.arange(n_sets), (n_members, 1))
-    for member in range(1, n_members):
-        order[member] = linear_sum_assignment(-q_r[0].T @ q_r[member])[1]
-    aligned = np.take_along_axis(q_r, order[:, None, :], axis=2).mean((0, 1))
-    by_size = np.argsort(-aligned, kind="stable")
-    return order[:, by_size], aligned[by_size]

@@ -105,6 +105,7 @@ class MICEImputer(ChainImputer):
         del callback, began
         allowed = self._allowed()
         self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
+        self._fit_mechanism(encoded, linear=True)
         columns = self.schema_.modelled
         self.chains_ = Chains.fit(
             columns,
@@ -113,6 +114,7 @@ class MICEImputer(ChainImputer):
             bounds=[(-np.inf, np.inf)] * len(columns),
             seed=self._seed(3),
             allowed=allowed,
+            tilts=self._tilts(),
             settings=settings_for(
                 self.n_rows_,
                 sum(_work(column) for column in columns),
@@ -166,19 +168,7 @@ class MICEImputer(ChainImputer):
         return True
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        return self.chains_.draw(self._model_values(x, m), m, n, seed)
-
-    def _model_values(self, x: Floats, m: Bools) -> Floats:
-        """Return the model values of cells in the table's units, 0 where missing."""
-        from psmvae.kinds import KINDS
-
-        values = np.zeros(x.shape)
-        for j, column in enumerate(self.schema_.modelled):
-            kind, seen = KINDS[column.kind], m[:, j]
-            with np.errstate(over="ignore"):
-                standard = kind.standardise(x[seen, j], column)
-            values[seen, j] = np.clip(standard, -kind.limit, kind.limit)
-        return values
+        return self.chains_.draw(self._model_values(x, m), m, n, seed, tilts=self._tilts())
 
     def _allowed(self) -> Bools | None:
         """Return which columns (second axis) may predict each column; None for all."""

@@ -78,8 +78,8 @@ class NotMIWAEImputer(ImportanceWeightedImputer):
     ----------
     mask_model : str or mask model, default="logistic"
         p(m|x). "logistic": a logistic regression of m_j on x_j, the paper's choice. "linear": a
-        logistic regression of m_j on all of x. "network": a small network of all of x. "self" and
-        other values as in `PSMVAEImputer`; `SelfMask` takes options, such as the sign of the
+        logistic regression of m_j on all of x. "network": a small network of all of x. Other
+        values as in `PSMVAEImputer`; `LogisticMask` takes options, such as the sign of the
         dependence.
     n_latent : int or "auto", default="auto"
         Dimension of z. "auto" is one less than the number of columns, as its authors use.
@@ -87,10 +87,10 @@ class NotMIWAEImputer(ImportanceWeightedImputer):
     Examples
     --------
     >>> import numpy as np
-    >>> from psmvae import NotMIWAEImputer, SelfMask
+    >>> from psmvae import LogisticMask, NotMIWAEImputer
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> X[X[:, 0] > 0.5, 0] = np.nan
-    >>> imputer = NotMIWAEImputer(SelfMask(sign="high"), max_epochs=2, random_state=0).fit(X)
+    >>> imputer = NotMIWAEImputer(LogisticMask(sign="high"), max_epochs=2, random_state=0).fit(X)
     >>> bool(np.isnan(imputer.transform(X)).any())
     False
     """

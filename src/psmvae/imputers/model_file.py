@@ -17,9 +17,10 @@ from safetensors import SafetensorError, safe_open
 
 from psmvae._version import __version__
 from psmvae.imputers.options import Advanced
+from psmvae.mechanism.settings import SelfMask
 from psmvae.models.config import GAINConfig, LatentConfig
 from psmvae.nn.architecture import Network
-from psmvae.nn.settings import JointMask, LatentMask, NoMask, SelfMask
+from psmvae.nn.settings import JointMask, LatentMask, LogisticMask, NoMask
 from psmvae.table.paths import atomic_path
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 11
-MASKS = (SelfMask, JointMask, LatentMask, NoMask)
+FORMAT_VERSION = 12
+MASKS = (SelfMask, LogisticMask, JointMask, LatentMask, NoMask)
 # Objects that a file can hold, by name.
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls for cls in (*MASKS, Network, Advanced, LatentConfig, GAINConfig)

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.chained.chains import Chains, Learned, Settings, settings_for
+from psmvae.chained.chains import Chains, Learned, Settings, Tilts, settings_for
 from psmvae.imputers.base import Bools, Floats
 
 if TYPE_CHECKING:
@@ -25,7 +26,11 @@ OPERATIONS_PER_SECOND, FRACTION_OF_TIME = 5e9, 0.15
 
 
 def fit_chains(
-    imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None, began: float
+    imputer: LatentImputer,
+    encoded: Encoded,
+    learned: Mapping[int, Learned],
+    tilts: Tilts,
+    began: float,
 ) -> Chains:
     """Fit chained regressions to the training table, with the predictions of the trained model."""
     return Chains.fit(
@@ -34,20 +39,31 @@ def fit_chains(
         encoded.m,
         bounds=[bounds_of(column) for column in imputer.schema_.modelled],
         seed=imputer._seed(5),
-        learned=learn(imputer, encoded, held_out),
+        learned=learned,
+        tilts=tilts,
         settings=_settings(imputer, encoded.x.shape, began),
     )
 
 
-def learn(imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None) -> dict[int, Learned]:
-    """Return what the trained model says about each column of the training table."""
+def learn(
+    imputer: LatentImputer,
+    encoded: Encoded,
+    held_out: Tensor | None,
+    columns: Collection[int] | None = None,
+) -> dict[int, Learned]:
+    """Return what the trained model says about each column of the training table.
+
+    Observed cells are predicted too, in all columns or in those in ``columns``.
+    """
     import torch
 
     from psmvae.inference.hidden import predict_hidden
 
     with torch.no_grad():
         x, m = imputer._tensors(encoded.x, encoded.m)
-        predicted = predict_hidden(imputer.model_, x, m, held_out)
+        order = imputer._layout().order
+        wanted = None if columns is None else [order.index(j) for j in columns]
+        predicted = predict_hidden(imputer.model_, x, m, held_out, wanted)
         shifts = _shifts(imputer, encoded.x, encoded.m)
     cells = None
     if held_out is not None:
@@ -58,10 +74,8 @@ def learn(imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None) -> 
     }
 
 
-def draw_chains(
-    imputer: LatentImputer, chains: Chains, x: Floats, m: Bools, n: int, seed: int
-) -> Floats:
-    """Draw the missing cells of ``x, m`` ``(row, column)``: ``(row, draw, column)``."""
+def predictions(imputer: LatentImputer, x: Floats, m: Bools) -> dict[int, Floats]:
+    """Return the model's predictions of the missing cells of each column."""
     import torch
 
     from psmvae.inference.hidden import predict_missing
@@ -69,12 +83,30 @@ def draw_chains(
 
     with use_blas(), torch.no_grad():
         predicted = predict_missing(imputer.model_, *imputer._tensors(x, m))
+    return _by_table_column(imputer, predicted)
+
+
+def draw_chains(
+    imputer: LatentImputer,
+    chains: Chains,
+    tilts: Tilts,
+    x: Floats,
+    m: Bools,
+    n: int,
+    seed: int,
+) -> Floats:
+    """Draw the missing cells of ``x, m`` ``(row, column)``: ``(row, draw, column)``."""
+    import torch
+
+    from psmvae.nn.matmul_backend import use_blas
+
+    with use_blas(), torch.no_grad():
         shifts = _shifts(imputer, x, m)
     learned = {
         j: Learned(prediction, None, shifts.get(j))
-        for j, prediction in _by_table_column(imputer, predicted).items()
+        for j, prediction in predictions(imputer, x, m).items()
     }
-    return chains.draw(x, m, n, seed, learned)
+    return chains.draw(x, m, n, seed, learned, tilts)
 
 
 def bounds_of(column: Column) -> tuple[float, float]:

@@ -6,20 +6,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from psmvae.imputers import checks
-from psmvae.imputers.base import Bools
+from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.docstrings import complete
-from psmvae.imputers.latent import PAPER, ELBOImputer, SetsMixin
+from psmvae.imputers.latent import PAPER, ELBOImputer
+from psmvae.imputers.nonignorable import AUTO, SELF, asks, questions_of
 from psmvae.imputers.options import Advanced
 from psmvae.imputers.resolve import latent_config, resolve_mask_model, resolve_regression
+from psmvae.imputers.sets import SetsMixin
+from psmvae.mechanism.settings import SelfMask
 from psmvae.models.config import LatentConfig
 from psmvae.nn.architecture import Network
-from psmvae.nn.settings import MaskModel, NoMask, SelfMask
+from psmvae.nn.settings import LatentMask, LogisticMask, MaskModel, NoMask
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from psmvae.mechanism.column import Question
+    from psmvae.mechanism.risk import RiskSets
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise
+    from psmvae.table.codec import Encoded
 
 # Upper limit of n_sets="auto".
 MAX_SETS = 4
@@ -42,12 +48,16 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
 
     Parameters
     ----------
-    mask_model : str or mask model, default="latent"
-        Why cells are missing. "latent": p(m|z,r), the paper's model (b). "self": p(m_j|x_j,r), the
-        paper's model (a): a value determines the probability of its own absence. "none": ignorable
-        missingness. "logistic", "linear" and "network" are the selection models of
-        `NotMIWAEImputer`. `SelfMask` takes options, such as the columns for which self-masking
-        holds. An object with ``build(shape, noise)`` is your own mask model, see `psmvae.nn.mask`.
+    mask_model : str, SelfMask or mask model, default="auto"
+        Why cells are missing. "auto": the model is "latent"; then, for each column, the value of a
+        cell is compared with the other columns as the explanation of its mask, and where it
+        explains the mask as well, imputations are corrected for it; see `mechanism_`. "self":
+        the value of each cell decides whether it is missing; `SelfMask` says so for some columns,
+        and takes what is known, such as the sign. "latent": p(m|z,r), the paper's model (b).
+        "none": ignorable missingness. "logistic-ceiling": p(m_j|x_j,r), the paper's model (a),
+        with options in `LogisticMask`. "logistic", "linear" and "network" are the selection models
+        of `NotMIWAEImputer`. An object with ``build(shape, noise)`` is your own mask model, see
+        `psmvae.nn.mask`.
     pi : float or "rate", default=0.5
         π' of the probabilistic semi-supervision: the probability that an observed value gives no
         information about x_mis. 0 ties x_mis to the observed data, 1 leaves it free. "rate" is
@@ -75,7 +85,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
     3
     """
 
-    mask_model: str | MaskModel = field(default="latent", kw_only=False)
+    mask_model: str | SelfMask | MaskModel = field(default="auto", kw_only=False)
     pi: float | Literal["rate"] = 0.5
     n_sets: int | Literal["auto"] = "auto"
     regression: Network | Literal["auto"] | None = "auto"
@@ -102,7 +112,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         10
         """
         checks.choice("model", model, ("a", "b"))
-        of_x = SelfMask(ceiling=False, integrate="draw", tilt=False)
+        of_x = LogisticMask(ceiling=False, integrate="draw", tilt=False)
         settings = PAPER | {
             "mask_model": of_x if model == "a" else "latent",
             "n_sets": 10,
@@ -117,12 +127,73 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.number("pi", self.pi, 0.0, 1.0, words=("rate",))
-        resolve_mask_model(self.mask_model)
+        self._network_mask()
         network = self.regression
         if not (network is None or isinstance(network, Network) or network == "auto"):
             raise TypeError(f"regression must be a Network, 'auto' or None, got {network!r}.")
         if isinstance(network, Network) and self.scale == "student":
             raise ValueError("regression needs a scale that is a number or 'learned'.")
+
+    def _network_mask(self) -> MaskModel:
+        """Return the mask model of the networks."""
+        if asks(self.mask_model):
+            return LatentMask()
+        return resolve_mask_model(self.mask_model, (AUTO, SELF))
+
+    def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
+        self.risk_sets_: RiskSets | None = None
+        super()._fit_draws(encoded, held_out, began)
+
+    def _fit_sets(self, encoded: Encoded) -> None:
+        """Replace the sets of the model by those of the mechanism, if there is one."""
+        if self.n_sets != "auto" or self.mechanism_ is None or not self.mechanism_.tilts:
+            return
+        from psmvae.mechanism.risk import RiskSets
+
+        self.risk_sets_ = RiskSets.of(self.mechanism_, self._at_risk(encoded.x, encoded.m))
+        self.n_sets_, self.set_sizes_ = len(self.risk_sets_.size), self.risk_sets_.size
+
+    def _at_risk(self, x: Floats, m: Bools) -> Floats:
+        from psmvae.imputers.proper import predictions
+
+        mechanism: Any = self.mechanism_
+        found: Floats = mechanism.at_risk(x, m, predictions(self, x, m))
+        return found
+
+    def _set_proba(self, x: Floats, m: Bools) -> Floats:
+        if self.risk_sets_ is None:
+            return super()._set_proba(x, m)
+        return self.risk_sets_.proba(self._at_risk(x, m))
+
+    def _set_words(self) -> list[str]:
+        if self.risk_sets_ is None or self.mechanism_ is None:
+            return super()._set_words()
+        return self.risk_sets_.words(self.mechanism_)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays, plain = super()._state()
+        if self.risk_sets_ is not None:
+            own = {"columns": self.risk_sets_.columns, "at_risk": self.risk_sets_.at_risk}
+            arrays |= {f"risk_sets.{name}": value for name, value in own.items()}
+        return arrays, plain | {"risk_sets": self.risk_sets_ is not None}
+
+    def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
+        self.risk_sets_ = None
+        parts = [arrays.pop(f"risk_sets.{name}", None) for name in ("columns", "at_risk")]
+        super()._set_state(arrays, plain)
+        if plain["risk_sets"]:
+            from psmvae.mechanism.risk import RiskSets
+
+            if any(part is None for part in parts) or self.mechanism_ is None:
+                raise ValueError("The file lacks the sets of its mechanism.")
+            columns, at_risk = (part.numpy() for part in parts)
+            checks.shape("risk_sets.at_risk", at_risk, (self.n_sets_, len(columns)))
+            if not ((columns >= 0) & (columns < len(self.mechanism_.tilts))).all():
+                raise ValueError("The sets of the file name columns without a mechanism.")
+            self.risk_sets_ = RiskSets(columns, at_risk, self.set_sizes_)
+
+    def _questions(self, m: Bools) -> dict[int, Question]:
+        return questions_of(self.mask_model, tuple(self.schema_.modelled), m)
 
     def _check_sets(self) -> None:
         if isinstance(self.n_sets, str) and self.n_sets != "auto":
@@ -131,7 +202,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
             super()._check_sets()
 
     def _resolve(self, m: Bools) -> LatentConfig:
-        mask = resolve_mask_model(self.mask_model)
+        mask = self._network_mask()
         return latent_config(
             self,
             *m.shape,

@@ -6,6 +6,7 @@ chosen by the error of validation cells of the tables named beside them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -166,11 +167,14 @@ def latent_config(
     return LatentConfig(**(resolved | own))
 
 
-def resolve_mask_model(setting: Any) -> MaskModel:
-    """Return the mask model given by the parameter `mask_model`."""
+def resolve_mask_model(setting: Any, also: Sequence[str] = ()) -> MaskModel:
+    """Return the mask model given by the parameter `mask_model`.
+
+    ``also`` are other names that the parameter takes, for the error message.
+    """
     if isinstance(setting, type):
         raise TypeError(f"mask_model must be an object and not a class: {setting.__name__}(...).")
-    return mask_model(setting)
+    return mask_model(setting, also)
 
 
 def resolve_regression(setting: Any, mask: MaskModel, imputer: LatentImputer, n_rows: int) -> Any:

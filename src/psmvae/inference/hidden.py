@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor
 
@@ -10,15 +12,23 @@ from psmvae.models.batch import Batch
 from psmvae.models.gmvae import GMVAE
 
 
-def predict_hidden(model: GMVAE, x: Tensor, m: Tensor, held_out: Tensor | None) -> list[Tensor]:
+def predict_hidden(
+    model: GMVAE,
+    x: Tensor,
+    m: Tensor,
+    held_out: Tensor | None,
+    columns: Collection[int] | None = None,
+) -> list[Tensor]:
     """Predict every cell of ``x, m`` ``(row, column)`` as if it was missing.
+
+    Cells of columns that are not in ``columns`` are predicted only where they are missing.
 
     Returns for each column of the model the mean ``(row,)``, or the probabilities ``(row, level)``.
     Members are averaged; where a cell was held out from the training of some members, ``held_out``
     ``(member, row, column)``, only those are.
     """
-    found = []
-    for j in range(x.shape[1]):
+    found = [] if columns is None else predict_missing(model, x, m)
+    for j in range(x.shape[1]) if columns is None else columns:
         hidden = m.clone()
         hidden[:, j] = 0.0
         each = _predict(model, x, hidden, j)
@@ -27,7 +37,11 @@ def predict_hidden(model: GMVAE, x: Tensor, m: Tensor, held_out: Tensor | None) 
             own = held_out[:, :, j].to(each)
             own = torch.where(own.any(0), own, 1.0)
             weight = own.view(*own.shape, *[1] * (each.ndim - 2)).expand(each.shape)
-        found.append((each * weight).sum(0) / weight.sum(0))
+        mean = (each * weight).sum(0) / weight.sum(0)
+        if columns is None:
+            found.append(mean)
+        else:
+            found[j] = mean
     return found
 
 

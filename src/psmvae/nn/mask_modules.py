@@ -19,7 +19,7 @@ MIN_RATE = 1e-3
 
 
 if TYPE_CHECKING:
-    from psmvae.nn.settings import SelfMask
+    from psmvae.nn.settings import LogisticMask
 
 
 class NoMaskModule(MaskModule):
@@ -103,7 +103,7 @@ class JointMaskModule(_WithRates):
         return logsigmoid(logits), logsigmoid(-logits)
 
 
-class SelfMaskModule(MaskModule):
+class LogisticMaskModule(MaskModule):
     """p(m_j missing | x_j, r) = c_rj · sigmoid(w_rj · f(x_j) + b_rj) with the features f of a cell.
 
     w = 0 in columns that the settings do not name.
@@ -112,7 +112,7 @@ class SelfMaskModule(MaskModule):
     depends_on_x = True
     active: Tensor
 
-    def __init__(self, shape: MaskShape, noise: Noise, settings: SelfMask) -> None:
+    def __init__(self, shape: MaskShape, noise: Noise, settings: LogisticMask) -> None:
         super().__init__()
         self.columns = shape.columns
         self.ceiling, self.tilts = settings.ceiling, settings.tilt

@@ -90,7 +90,7 @@ class LatentMask:
 
 
 @dataclass(frozen=True)
-class SelfMask:
+class LogisticMask:
     """p(m_j missing | x_j, r) = c_rj · sigmoid(w_rj · x_j + b_rj), the paper's model (a).
 
     Parameters
@@ -120,8 +120,8 @@ class SelfMask:
 
     Examples
     --------
-    >>> from psmvae import SelfMask
-    >>> SelfMask(columns=["income"], sign="high").columns
+    >>> from psmvae import LogisticMask
+    >>> LogisticMask(columns=["income"], sign="high").columns
     ('income',)
     """
 
@@ -136,21 +136,22 @@ class SelfMask:
         """Check the settings."""
         if isinstance(self.columns, str):
             raise TypeError(
-                f"SelfMask needs a list of column names, got the string {self.columns!r}; "
+                f"LogisticMask needs a list of column names, got the string {self.columns!r}; "
                 f"did you mean [{self.columns!r}]?"
             )
         if self.columns is not None:
             if not isinstance(self.columns, Iterable):
-                raise TypeError(f"SelfMask needs a list of column names, got {self.columns!r}.")
+                raise TypeError(f"LogisticMask needs a list of column names, got {self.columns!r}.")
             object.__setattr__(self, "columns", tuple(self.columns))
         if self.integrate not in ("quadrature", "draw"):
             raise ValueError(
-                f"SelfMask needs integrate to be 'quadrature' or 'draw', got {self.integrate!r}."
+                "LogisticMask needs integrate to be 'quadrature' or 'draw', "
+                f"got {self.integrate!r}."
             )
         if not isinstance(self.tilt, bool):
-            raise TypeError(f"SelfMask needs tilt to be True or False, got {self.tilt!r}.")
+            raise TypeError(f"LogisticMask needs tilt to be True or False, got {self.tilt!r}.")
         if self.sign not in (None, "high", "low"):
-            raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
+            raise ValueError(f"LogisticMask needs sign to be 'high' or 'low', got {self.sign!r}.")
 
     def build(self, shape: MaskShape, noise: Noise) -> MaskModule:
         """Make a logistic regression of m_j on x_j for each set and column.
@@ -167,15 +168,15 @@ class SelfMask:
         psmvae.nn.mask.MaskModule
             The logistic regressions.
         """
-        from psmvae.nn.mask_modules import SelfMaskModule
+        from psmvae.nn.mask_modules import LogisticMaskModule
 
         unknown = set(self.columns or ()) - set(shape.names)
         if unknown:
             raise ValueError(
-                f"SelfMask names columns that are not modelled: {sorted(unknown)}; "
+                f"LogisticMask names columns that are not modelled: {sorted(unknown)}; "
                 f"the table has {list(shape.names)}."
             )
-        return SelfMaskModule(shape, noise, self)
+        return LogisticMaskModule(shape, noise, self)
 
 
 @dataclass(frozen=True)
@@ -228,20 +229,23 @@ class JointMask:
 MASK_MODELS: dict[str, MaskModel] = {
     "none": NoMask(),
     "latent": LatentMask(),
-    "self": SelfMask(),
-    "logistic": SelfMask(ceiling=False, integrate="draw", train_jointly=True),
+    "logistic-ceiling": LogisticMask(),
+    "logistic": LogisticMask(ceiling=False, integrate="draw", train_jointly=True),
     "linear": JointMask(),
     "network": JointMask(hidden=32),
 }
 """Mask models by name. The names are the same for every imputer."""
 
 
-def mask_model(setting: object) -> MaskModel:
-    """Return the mask model given by a parameter: a name in `MASK_MODELS` or a mask model."""
+def mask_model(setting: object, also: Sequence[str] = ()) -> MaskModel:
+    """Return the mask model given by a parameter: a name in `MASK_MODELS` or a mask model.
+
+    ``also`` are other names that the parameter takes, for the error message.
+    """
     found = MASK_MODELS.get(setting) if isinstance(setting, str) else setting
     if isinstance(found, MaskModel):
         return found
     raise ValueError(
-        f"mask_model must be one of {sorted(MASK_MODELS)} or an object with a "
+        f"mask_model must be one of {sorted([*MASK_MODELS, *also])} or an object with a "
         f"build(shape, noise) method, got {setting!r}."
     )

@@ -1,8 +1,11 @@
-"""Regression trees grown by scikit-learn, stored as arrays (see `chain` for the reason)."""
+"""Trees grown by scikit-learn, stored as arrays.
+
+Model files are safetensors, which hold data only, and a draw needs one tree for each cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -37,8 +40,11 @@ class Trees:
     value: Floats
 
     @classmethod
-    def of(cls, forest: Any) -> Self:
-        """Copy the trees of a fitted forest of scikit-learn with one output."""
+    def of(cls, forest: Any, *, leaf_numbers: bool = False) -> Self:
+        """Copy the trees of a fitted forest of scikit-learn with one output.
+
+        With ``leaf_numbers`` the values are the numbers of the leaves, counted over all trees.
+        """
         feature, threshold, child, root, value = [], [], [], [], []
         n_nodes = n_leaves = 0
         for estimator in forest.estimators_:
@@ -51,9 +57,11 @@ class Trees:
             both = tree.children_left[inner], tree.children_right[inner]
             child.append(code[np.stack(both, axis=1)])
             root.append(code[0])
-            value.append(tree.value[leaf, 0, 0])
+            n_own = int(leaf.sum())
+            numbers = np.arange(n_leaves, n_leaves + n_own, dtype=np.float64)
+            value.append(numbers if leaf_numbers else tree.value[leaf, 0, 0])
             n_nodes += int(inner.sum())
-            n_leaves += int(leaf.sum())
+            n_leaves += n_own
         values, which = np.unique(np.concatenate(value), return_inverse=True)
 
         def shared(code: Ints) -> Ints:
@@ -71,17 +79,22 @@ class Trees:
 
     def predict(self, x: Floats) -> Floats:
         """Return the mean over the trees, bit-identical to scikit-learn's with ``n_jobs=1``."""
-        n_estimators = len(self.root)
-        rows = max(1, BLOCK // n_estimators)
         total = np.zeros(len(x))
+        # summed in the order of the trees, so that a row does not depend on the block size
+        for value in self.leaf_values(x):
+            total += value
+        return total / len(self.root)
+
+    def leaf_values(self, x: Floats) -> Iterator[Floats]:
+        """Return the leaf value of every row, one tree after another."""
+        n_estimators, rows = len(self.root), max(1, BLOCK // len(self.root))
+        found = np.empty((n_estimators, len(x)))
         for start in range(0, len(x), rows):
             part = x[start : start + rows]
             row = np.tile(np.arange(len(part)), n_estimators)
             leaf = self._leaves(part, row, np.repeat(self.root, len(part)))
-            # summed in the order of the trees, so that a row does not depend on the block size
-            for one in self.value[leaf].reshape(n_estimators, len(part)):
-                total[start : start + rows] += one
-        return total / n_estimators
+            found[:, start : start + rows] = self.value[leaf].reshape(n_estimators, len(part))
+        yield from found
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
         """Return the prediction of one random tree for each row."""

@@ -1,0 +1,105 @@
+"""The parameter `mask_model` where the value of a cell may decide on its absence."""
+
+# ruff: noqa: SLF001 (works on the fitted model of an imputer)
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.mechanism.column import Question
+from psmvae.mechanism.families import Slope
+from psmvae.mechanism.settings import SelfMask
+from psmvae.table.wording import quoted
+
+if TYPE_CHECKING:
+    from psmvae.chained.chains import Learned
+    from psmvae.imputers.base import Imputer
+    from psmvae.kinds import Column
+    from psmvae.mechanism.table import Mechanism
+    from psmvae.table.codec import Encoded
+
+Bools = NDArray[np.bool_]
+AUTO, SELF, NONE = "auto", "self", "none"
+
+
+def asks(setting: Any) -> bool:
+    """Return whether a setting asks for the odds of going missing by value."""
+    return isinstance(setting, SelfMask) or setting in (AUTO, SELF)
+
+
+def check_setting(setting: Any) -> None:
+    """Raise ValueError unless a setting is "auto", "self", "none" or a `SelfMask`."""
+    if not asks(setting) and setting != NONE:
+        raise ValueError(
+            f"mask_model must be {AUTO!r}, {SELF!r}, {NONE!r} or a SelfMask, got {setting!r}."
+        )
+
+
+def questions_of(setting: Any, columns: tuple[Column, ...], m: Bools) -> dict[int, Question]:
+    """Return what is asked about the columns with missing cells, by number of the column."""
+    if not asks(setting):
+        return {}
+    incomplete = [j for j in range(m.shape[1]) if not m[:, j].all()]
+    if setting == AUTO:
+        return dict.fromkeys(incomplete, Question())
+    given = SelfMask() if setting == SELF else setting
+    names = [column.name for column in columns]
+    for parameter in ("columns", "shadow"):
+        unknown = [name for name in getattr(given, parameter) or () if name not in names]
+        if unknown:
+            raise ValueError(
+                f"SelfMask names {quoted(unknown)} in {parameter}, which are not columns of the "
+                f"model; it has {quoted(names)}."
+            )
+    return {
+        j: _question(given, columns, j)
+        for j in incomplete
+        if given.columns is None or names[j] in given.columns
+    }
+
+
+def _question(given: SelfMask, columns: tuple[Column, ...], j: int) -> Question:
+    shadow = None
+    if given.shadow is not None:
+        shadow = frozenset(
+            k for k, column in enumerate(columns) if column.name in given.shadow and k != j
+        )
+        if not shadow:
+            raise ValueError(f"SelfMask needs a shadow variable beside {columns[j].name!r}.")
+    slope = None
+    if given.slope_prior is not None and not columns[j].levels:
+        slope = Slope(*given.slope_prior)
+    sign = given.sign if columns[j].kind not in ("binary", "categorical") else None
+    return Question(True, given.shape, sign, slope, shadow)
+
+
+def fit_mechanism(
+    imputer: Imputer,
+    encoded: Encoded,
+    learned: Mapping[int, Learned],
+    questions: Mapping[int, Question],
+    began: float,
+) -> Mechanism:
+    """Fit the mechanism of a training table with the predictions of a trained model."""
+    from psmvae.mechanism.table import Mechanism
+
+    held_out = np.zeros(encoded.m.shape, dtype=bool)
+    for j, one in learned.items():
+        if one.held_out is not None:
+            held_out[:, j] = one.held_out
+    max_time = getattr(imputer, "max_time", None)
+    return Mechanism.fit(
+        tuple(imputer.schema_.modelled),
+        encoded.x,
+        encoded.m,
+        {j: one.prediction for j, one in learned.items()},
+        held_out,
+        questions,
+        seed=imputer._seed(6),
+        n_jobs=-1,
+        deadline=None if max_time is None else began + float(max_time),
+    )

@@ -1,0 +1,306 @@
+"""The mechanism of one column: compared, chosen, and used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.tilt import LogOdds
+from psmvae.mechanism import rivals
+from psmvae.mechanism.bins import Bins
+from psmvae.mechanism.correction import Correction
+from psmvae.mechanism.families import Posterior, Shape, Slope, fit_families
+from psmvae.mechanism.observed import Observed, inflation_of
+from psmvae.mechanism.rivals import Likelihoods
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.intp]
+
+# The value of a cell must explain its mask better than chance by as many nats, and at least by
+# this fraction of what the other columns explain.
+MIN_NATS, MIN_RATIO = 4.0, 0.6
+# Given the value, the other columns must add little: at most this fraction of what it explains.
+MAX_ADDED = 0.1
+# The first comparison, without forests, is passed with less.
+SCREEN_NATS, SCREEN_RATIO = 2.0, 0.25
+# Rows whose masks are used at most; fewest missing and observed cells.
+MAX_ROWS, MIN_CELLS = 10_000, 10
+N_DRAWS = 60
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user says about a column.
+
+    ``assumed`` is True where the user says that its value decides on its absence. ``shadow`` are
+    the numbers of the columns that may not influence the mask directly; the others enter its log
+    odds. All may not by default.
+    """
+
+    assumed: bool = False
+    shape: Shape = "auto"
+    sign: Literal["high", "low"] | None = None
+    slope: Slope | None = None
+    shadow: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """One column of a training table.
+
+    ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell,
+    ``features`` ``(row, feature)`` are the other columns, standardised and filled; ``group`` is the
+    number of each feature's column.
+    """
+
+    values: Floats
+    observed: Bools
+    held_out: Bools
+    prediction: Floats
+    features: Floats
+    group: NDArray[np.intp]
+    n_levels: int
+    ordered: bool
+
+    @property
+    def inputs(self) -> Floats:
+        """Features and prediction, for regressions."""
+        return inputs_of(self.features, self.prediction)
+
+
+@dataclass(frozen=True, eq=False)
+class Tilt:
+    """A fitted γ, with what it takes to impute by it."""
+
+    observed: Observed
+    gamma: Floats
+    weight: Floats
+    draws: LogOdds
+    correction: Correction | None
+    family: str
+
+    @property
+    def bins(self) -> Bins:
+        """Bins of the column."""
+        return self.observed.bins
+
+    def tilted(self, p_obs: Floats) -> Floats:
+        """Return p(x | rest, missing) ``(row, bin)``, averaged over the candidates for γ."""
+        total = np.zeros_like(p_obs)
+        for weight, gamma in zip(self.weight, self.gamma, strict=True):
+            each = p_obs * np.exp(gamma - gamma.max())
+            total += weight * each / each.sum(1, keepdims=True)
+        return total
+
+    def p_obs(self, features: Floats, prediction: Floats) -> Floats:
+        """Return p_obs(x | rest) ``(row, bin)`` of new rows."""
+        return self.observed.predict(inputs_of(features, prediction), prediction)
+
+    def draw(self, p_obs: Floats, number: int, rng: np.random.Generator) -> Floats:
+        """Draw one value of each row, with draw ``number`` of γ.
+
+        A value is drawn uniformly in its bin, or is the bin's value where bins are single values.
+        """
+        gamma = self.draws.gamma[number % len(self.draws.gamma)]
+        odds = (p_obs * np.exp(gamma - gamma.max())).cumsum(1)
+        at = (odds < rng.random((len(odds), 1)) * odds[:, -1:]).sum(1)
+        value = self.bins.value[at]
+        if self.observed.is_discrete:
+            return np.asarray(value)
+        edges = np.concatenate([[self.observed.low], self.bins.edges, [self.observed.high]])
+        return np.asarray(edges[at] + rng.random(len(at)) * (edges[at + 1] - edges[at]))
+
+    def distribution(self, features: Floats, prediction: Floats) -> Floats:
+        """Return p(x | rest, missing) ``(row, bin)`` of new rows."""
+        return self.tilted(self.p_obs(features, prediction))
+
+    def mean(self, features: Floats, prediction: Floats) -> Floats:
+        """Return the means of missing cells of a numeric column."""
+        inputs = inputs_of(features, prediction)
+        p_obs = self.observed.predict(inputs, prediction)
+        estimates = self.estimates(p_obs, prediction)
+        if self.correction is None:
+            return np.asarray(estimates[:, 0])
+        return self._limited(self.correction.predict(inputs, estimates), prediction)
+
+    def estimates(self, p_obs: Floats, prediction: Floats) -> Floats:
+        """Return the two estimates of the mean that need no further regression."""
+        tilted = self.tilted(p_obs) @ self.bins.value
+        moved = prediction + tilted - p_obs @ self.bins.value
+        return np.column_stack([self._limited(moved, prediction), tilted])
+
+    def _limited(self, mean: Floats, prediction: Floats) -> Floats:
+        """Limit means to the observed range, or to the model's prediction where that is outside.
+
+        The largest values may all be missing. The model may predict such a value, but the tilt
+        does not move any further than values that were observed.
+        """
+        low = np.minimum(prediction, self.observed.low)
+        return np.clip(mean, low, np.maximum(prediction, self.observed.high))
+
+    def probability(self) -> Floats:
+        """Return the probability of going missing in each bin."""
+        each = 0.5 * (1 + np.tanh(0.5 * self.gamma))
+        return np.asarray(self.weight @ each)
+
+    def band(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Return a pointwise band of the probability of going missing in each bin."""
+        each = 0.5 * (1 + np.tanh(0.5 * self.draws.gamma))
+        ends = (1 - level) / 2, (1 + level) / 2
+        low, high = np.quantile(each, ends, axis=0)
+        return np.asarray(low), np.asarray(high)
+
+    def at_risk(self) -> Bools:
+        """Return the bins whose probability of going missing is above half of the largest."""
+        probability = self.probability()
+        return np.asarray(probability > 0.5 * (probability.max() + probability.min()))
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """What was compared for one column, and what was chosen."""
+
+    likelihoods: Likelihoods
+    chosen: Literal["own value", "at random"]
+    assumed: bool
+    n_missing: int
+    n_rows: int
+    tilt: Tilt | None
+
+
+def inputs_of(features: Floats, prediction: Floats) -> Floats:
+    """Return features and prediction, for regressions."""
+    own = prediction[:, None]
+    if prediction.ndim > 1:
+        own = np.log(prediction[:, 1:] + 1e-3)
+    return np.column_stack([features, own])
+
+
+def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None = None) -> Finding:
+    """Compare the explanations of a column's mask, and fit the tilt where it is used."""
+    missing = ~cells.observed
+    nothing = Likelihoods(np.nan, np.nan, np.nan)
+    enough = min(missing.sum(), cells.observed.sum()) >= MIN_CELLS
+    distinct = len(np.unique(cells.values)) > 1
+    finding = Finding(
+        nothing, "at random", question.assumed, int(missing.sum()), len(missing), None
+    )
+    if not (enough and distinct):
+        return finding
+    bins = Bins.of_levels(cells.values, cells.n_levels) if cells.n_levels else Bins.of(cells.values)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(missing))[:MAX_ROWS])
+    folds = rivals.folds_of(len(missing), seed)
+    fit = _Fit(cells, question, bins, rows, folds, seed, n_jobs)
+    free = rivals.log_likelihood(
+        rivals.logistic(cells.inputs[rows], missing[rows], folds[rows]), missing[rows]
+    )
+    first = fit.run(first=True)
+    if not question.assumed and (first.gain < SCREEN_NATS or first.gain < SCREEN_RATIO * free):
+        found = Likelihoods(free, first.gain, np.nan)
+        return Finding(found, "at random", False, finding.n_missing, finding.n_rows, None)
+    second = fit.run(first=False)
+    grown = rivals.forest(cells.inputs[rows], missing[rows], seed, n_jobs)
+    regression = rivals.logistic(cells.inputs[rows], missing[rows], folds[rows])
+    for rival in (grown, 0.5 * (grown + regression)):
+        free = max(free, rivals.log_likelihood(rival, missing[rows]))
+    both = rivals.log_likelihood(fit.both(second), missing[rows])
+    likelihoods = Likelihoods(free, second.gain, both)
+    explains = (
+        second.gain >= MIN_NATS
+        and second.gain >= MIN_RATIO * free
+        and both <= (1 + MAX_ADDED) * second.gain + MIN_NATS
+    )
+    flat = second.posterior.best.family.name == "constant"
+    if not question.assumed and (not explains or flat):
+        return Finding(likelihoods, "at random", False, finding.n_missing, finding.n_rows, None)
+    tilt = fit.tilt(second)
+    return Finding(
+        likelihoods, "own value", question.assumed, finding.n_missing, finding.n_rows, tilt
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    observed: Observed
+    p_obs: Floats
+    posterior: Posterior
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """The steps of a fit, which share the column."""
+
+    cells: Cells
+    question: Question
+    bins: Bins
+    rows: Ints
+    folds: Ints
+    seed: int
+    n_jobs: int | None
+
+    @property
+    def _others(self) -> Floats | None:
+        """Features that enter the log odds because they are no shadow variables."""
+        shadow = self.question.shadow
+        if shadow is None:
+            return None
+        return self.cells.features[:, ~np.isin(self.cells.group, list(shadow))]
+
+    def run(self, *, first: bool) -> _Stage:
+        """Fit p_obs, then γ, and compute the held-out likelihood of the masks.
+
+        The first comparison has no forest and few candidates for γ, since most columns need no
+        second.
+        """
+        cells, rows, question = self.cells, self.rows, self.question
+        observed, p_obs = Observed.fit(
+            self.bins, cells.inputs, cells.prediction, cells.values, cells.observed,
+            cells.held_out, forest=not first, seed=self.seed, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        missing = ~cells.observed[rows]
+        others = None if self._others is None else self._others[rows]
+        posterior = fit_families(
+            p_obs[rows], missing, self.bins, question.shape, ordered=cells.ordered,
+            slope=question.slope, sign=question.sign, others=others, coarse=first,
+        )  # fmt: skip
+        held_out = rivals.own_value(posterior, p_obs[rows], missing, self.folds[rows], others)
+        return _Stage(observed, p_obs, posterior, rivals.log_likelihood(held_out, missing))
+
+    def both(self, stage: _Stage) -> Floats:
+        """Return the probability of each mask by the value of the cell and the other columns."""
+        missing = ~self.cells.observed[self.rows]
+        return rivals.own_value(
+            stage.posterior, stage.p_obs[self.rows], missing, self.folds[self.rows],
+            self.cells.features[self.rows],
+        )  # fmt: skip
+
+    def tilt(self, stage: _Stage) -> Tilt:
+        """Return the tilt, with the regressions for means of a numeric column."""
+        cells = self.cells
+        rng = np.random.default_rng([self.seed, 1])
+        gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
+        draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight)
+        tilt = Tilt(
+            stage.observed, stage.posterior.gamma, stage.posterior.weight, draws, None,
+            stage.posterior.best.family.name,
+        )  # fmt: skip
+        if cells.prediction.ndim > 1:
+            return tilt
+        own = cells.observed
+        residual = cells.values - cells.prediction[own]
+        inflation = inflation_of(residual, cells.held_out[own])
+        estimates = tilt.estimates(stage.p_obs[own], cells.prediction[own])
+        at = self.bins.index(cells.values)
+        gamma = stage.posterior.gamma
+        weight = stage.posterior.weight @ np.exp(gamma - gamma.max(1, keepdims=True))[:, at]
+        correction = Correction.fit(
+            cells.inputs[own], estimates, cells.values, weight, self.folds[own],
+            extra_variance=(inflation**2 - 1) * float(np.mean(residual**2)),
+            seed=self.seed, n_jobs=self.n_jobs,
+        )  # fmt: skip
+        return Tilt(tilt.observed, tilt.gamma, tilt.weight, tilt.draws, correction, tilt.family)

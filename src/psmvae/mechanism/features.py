@@ -1,0 +1,60 @@
+"""The other columns as features of a column's mask and value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.predictors import Predictors
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Standardised features are limited: a few extreme values would dominate linear models.
+LIMIT = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Standardised columns of a table, missing cells filled by predictions, and their masks.
+
+    A mask of another column is a feature too, because the mask of a column must not depend on it
+    given the value. ``has_mask`` are the columns whose mask is used.
+    """
+
+    predictors: Predictors
+    has_mask: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, predictors: Predictors, m: Bools) -> Self:
+        """Make the features of a training table with mask ``m``."""
+        return cls(predictors, np.flatnonzero(~m.all(0)))
+
+    @property
+    def group(self) -> NDArray[np.intp]:
+        """Table column of each feature."""
+        return np.concatenate([self.predictors.group, self.has_mask])
+
+    def table(self, x: Floats, m: Bools, predictions: Mapping[int, Floats]) -> Floats:
+        """Return all features ``(row, feature)``."""
+        parts = []
+        for j in range(x.shape[1]):
+            seen = self.predictors.encode(j, np.where(m[:, j], x[:, j], 0.0))
+            parts.append(np.where(m[:, [j]], seen, self._predicted(j, predictions[j])))
+        encoded = np.clip(np.concatenate(parts, 1), -LIMIT, LIMIT)
+        return np.concatenate([encoded, (~m[:, self.has_mask]).astype(np.float64)], 1)
+
+    def of_others(self, j: int, table: Floats) -> Floats:
+        """Return the features that do not come from column ``j``."""
+        return table[:, self.group != j]
+
+    def _predicted(self, j: int, prediction: Floats) -> Floats:
+        """Return the expected features of column ``j``."""
+        if prediction.ndim == 1:
+            return self.predictors.encode(j, prediction)
+        codes = np.arange(float(prediction.shape[1]))
+        return np.asarray(prediction @ self.predictors.encode(j, codes))

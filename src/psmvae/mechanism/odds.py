@@ -1,0 +1,168 @@
+"""The log odds γ(x) of going missing, estimated from masks by shadow variables.
+
+If the value x of a cell alone decides whether it goes missing, and p_obs(x | rest) is its
+distribution among the rows where it is observed, then ::
+
+    odds(missing | rest)    =  E over p_obs(x | rest) of exp γ(x)
+    p(x | rest, missing)    ∝  p_obs(x | rest) · exp γ(x)
+
+Values are grouped into bins, so that the first line is a likelihood of the masks with one number
+γ for each bin. The functions γ of a family are linear in their parameters: γ = design · θ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+# Fisher scoring: steps at most, largest change of a parameter in a step, and gain in nats of the
+# last step.
+N_STEPS, MAX_STEP, TOLERANCE = 40, 3.0, 1e-3
+# γ is limited, relative to its constant: odds of a bin are at most this much higher or lower.
+MAX_LOG_ODDS = 12.0
+
+
+@dataclass(frozen=True)
+class Family:
+    """Functions γ = base + design · θ with a Gaussian prior on θ.
+
+    ``design`` is ``(bin, parameter)``, ``precision`` ``(parameter, parameter)`` the inverse of the
+    prior covariance, ``base`` ``(bin,)`` a given function. ``name`` says what the family is.
+    """
+
+    name: str
+    design: Floats
+    precision: Floats
+    base: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        """Set the default of ``base``."""
+        if not len(self.base):
+            object.__setattr__(self, "base", np.zeros(len(self.design)))
+
+    def gamma(self, theta: Floats) -> Floats:
+        """Return γ ``(..., bin)`` of parameters ``(..., parameter)``."""
+        return np.asarray(theta @ self.design.T + self.base)
+
+
+@dataclass(frozen=True)
+class OddsFit:
+    """A fitted function γ: parameters θ, their covariance, and the log-likelihood of the masks.
+
+    ``offset_coef`` are the coefficients of a function of the other columns, empty without one.
+    """
+
+    family: Family
+    theta: Floats
+    covariance: Floats
+    log_likelihood: float
+    evidence: float
+    offset_coef: Floats
+
+    @property
+    def gamma(self) -> Floats:
+        """γ of each bin."""
+        return self.gamma_of(self.theta)
+
+    def gamma_of(self, theta: Floats) -> Floats:
+        """Return γ ``(..., bin)`` of parameters ``(..., parameter)``."""
+        gamma = self.family.gamma(theta)
+        middle = np.median(gamma, axis=-1, keepdims=True)
+        return np.asarray(np.clip(gamma, middle - MAX_LOG_ODDS, middle + MAX_LOG_ODDS))
+
+
+def fit_odds(
+    p_obs: Floats,
+    missing: Bools,
+    family: Family,
+    others: Floats | None = None,
+    others_precision: float = 1.0,
+    start: Floats | None = None,
+) -> OddsFit:
+    """Fit γ to the masks by maximum a posteriori, with Fisher scoring.
+
+    Parameters
+    ----------
+    p_obs : ndarray of shape (n_rows, n_bins)
+        Distribution of the cell among rows where it is observed, given the other columns.
+    missing : ndarray of bool of shape (n_rows,)
+        True where the cell is missing.
+    family : Family
+        The functions γ.
+    others : ndarray of shape (n_rows, n_features), optional
+        Standardised functions of the other columns that are added to the log odds.
+    others_precision : float, default=1.0
+        Precision of the Gaussian prior of their coefficients.
+    start : ndarray, optional
+        Parameters to start from.
+
+    Returns
+    -------
+    OddsFit
+        The fit; ``evidence`` is the Laplace approximation of the log marginal likelihood.
+    """
+    n_own = family.design.shape[1]
+    features = np.zeros((len(p_obs), 0)) if others is None else others
+    precision = np.zeros((n_own + features.shape[1],) * 2)
+    precision[:n_own, :n_own] = family.precision
+    precision[n_own:, n_own:] = np.eye(features.shape[1]) * others_precision
+    theta = np.zeros(len(precision))
+    if start is not None:
+        theta[:] = start
+    y = missing.astype(np.float64)
+
+    def state(theta: Floats) -> tuple[float, Floats, Floats]:
+        gamma = np.clip(family.gamma(theta[:n_own]), -30.0, 30.0)
+        weight = np.exp(gamma)
+        odds = p_obs @ weight
+        log_odds = np.log(odds) + features @ theta[n_own:]
+        log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
+        objective = log_likelihood - 0.5 * float(theta @ precision @ theta)
+        tilted = (p_obs * weight) / odds[:, None]
+        slopes = np.concatenate([tilted @ family.design, features], 1)
+        return objective, slopes, log_odds
+
+    objective, slopes, log_odds = state(theta)
+    for _ in range(N_STEPS):
+        p = 0.5 * (1 + np.tanh(0.5 * log_odds))
+        information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision
+        gradient = slopes.T @ (y - p) - precision @ theta
+        information[np.diag_indices_from(information)] += 1e-9
+        step = np.linalg.solve(information, gradient)
+        step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
+        for _ in range(12):
+            new = state(theta + step)
+            if new[0] >= objective - 1e-12:
+                break
+            step = 0.5 * step
+        else:
+            break
+        theta = theta + step
+        gain, (objective, slopes, log_odds) = new[0] - objective, new
+        if gain < TOLERANCE:
+            break
+    p = 0.5 * (1 + np.tanh(0.5 * log_odds))
+    information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision
+    information[np.diag_indices_from(information)] += 1e-9
+    covariance = np.asarray(np.linalg.inv(information), dtype=np.float64)
+    log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
+    log_det_prior = np.linalg.slogdet(precision + 1e-9 * np.eye(len(precision)))[1]
+    log_det = np.linalg.slogdet(information)[1]
+    evidence = objective + 0.5 * (log_det_prior - log_det)
+    return OddsFit(
+        family, theta[:n_own], covariance[:n_own, :n_own], log_likelihood, float(evidence),
+        theta[n_own:],
+    )  # fmt: skip
+
+
+def probability_missing(fit: OddsFit, p_obs: Floats, others: Floats | None = None) -> Floats:
+    """Return the probability that each row's cell is missing."""
+    log_odds = np.log(p_obs @ np.exp(np.clip(fit.family.gamma(fit.theta), -30.0, 30.0)))
+    if others is not None:
+        log_odds = log_odds + others @ fit.offset_coef
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * log_odds)))

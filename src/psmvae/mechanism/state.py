@@ -1,0 +1,174 @@
+"""Fitted mechanisms as arrays and plain values, for model files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.predictors import Predictors
+from psmvae.chained.tilt import LogOdds
+from psmvae.chained.trees import Trees
+from psmvae.kinds import Column
+from psmvae.mechanism.bins import Bins
+from psmvae.mechanism.column import Finding, Tilt
+from psmvae.mechanism.correction import Correction
+from psmvae.mechanism.features import Features
+from psmvae.mechanism.leaves import Leaves
+from psmvae.mechanism.observed import Observed, Residuals
+from psmvae.mechanism.rivals import Likelihoods
+from psmvae.mechanism.table import Mechanism
+
+Arrays = dict[str, NDArray[Any]]
+STANDARDISATION = ("group", "center", "scale", "low", "high")
+# Kinds of the parts of p_obs.
+MODEL, RESIDUALS, FOREST = "model", "residuals", "forest"
+
+
+def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays of a mechanism, and what JSON can hold."""
+    predictors = mechanism.features.predictors
+    arrays: Arrays = {name: getattr(predictors, name) for name in STANDARDISATION}
+    arrays["has_mask"] = mechanism.features.has_mask
+    findings = {}
+    names = [column.name for column in mechanism.columns]
+    for name, finding in mechanism.findings.items():
+        plain: dict[str, Any] = {
+            "likelihoods": [_plain(value) for value in finding.likelihoods],
+            "chosen": finding.chosen,
+            "assumed": finding.assumed,
+            "n_missing": finding.n_missing,
+            "n_rows": finding.n_rows,
+            "tilt": None,
+        }
+        if finding.tilt is not None:
+            own, plain["tilt"] = _of_tilt(finding.tilt)
+            j = names.index(name)
+            arrays |= {f"{j}.{key}": value for key, value in own.items()}
+        findings[name] = plain
+    return arrays, {"levels": [list(each) for each in predictors.levels], "findings": findings}
+
+
+def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) -> Mechanism:
+    """Return the mechanism of `state_of`.
+
+    Raises
+    ------
+    ValueError
+        If the arrays do not fit together.
+    """
+    try:
+        levels = tuple(tuple(each) for each in plain["levels"])
+        standard = [arrays[name] for name in STANDARDISATION]
+        predictors = Predictors(tuple(columns), levels, *standard)
+        names = [column.name for column in columns]
+        findings = {}
+        for name, one in plain["findings"].items():
+            prefix = f"{names.index(name)}."
+            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            tilt = None if one["tilt"] is None else _tilt(own, one["tilt"])
+            values = [np.nan if value is None else float(value) for value in one["likelihoods"]]
+            findings[name] = Finding(
+                Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
+                int(one["n_rows"]), tilt,
+            )  # fmt: skip
+        return Mechanism(Features(predictors, arrays["has_mask"]), findings)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"The mechanism of the file is damaged ({error!r}).") from error
+
+
+def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
+    bins, observed = tilt.bins, tilt.observed
+    arrays: Arrays = {
+        "edges": bins.edges,
+        "value": bins.value,
+        "share": bins.share,
+        "gamma": tilt.gamma,
+        "weight": tilt.weight,
+        "draws": tilt.draws.gamma,
+        "is_straight": tilt.draws.is_straight,
+        "mixture": observed.weight,
+    }
+    kinds = []
+    for k, part in enumerate(observed.parts):
+        if part is None:
+            kinds.append(MODEL)
+        elif isinstance(part, Residuals):
+            kinds.append(RESIDUALS)
+            arrays |= {
+                f"part{k}.prediction": part.prediction,
+                f"part{k}.residual": part.residual,
+                f"part{k}.n_similar": np.array(part.n_similar),
+            }
+        else:
+            kinds.append(FOREST)
+            arrays |= {f"part{k}.{key}": v for key, v in Trees.pack([part.trees]).items()}
+            arrays[f"part{k}.share"] = part.share
+    plain: dict[str, Any] = {
+        "family": tilt.family,
+        "parts": kinds,
+        "range": [observed.low, observed.high],
+        "is_discrete": observed.is_discrete,
+        "correction": tilt.correction is not None,
+    }
+    if tilt.correction is not None:
+        arrays["coef"] = tilt.correction.coef
+        arrays["ridge_coef"] = tilt.correction.ridge_coef
+        plain["ridge_intercept"] = tilt.correction.ridge_intercept
+        plain["n_inputs"] = len(tilt.correction.ridge_coef)
+        if tilt.correction.trees is not None:
+            packed = Trees.pack([tilt.correction.trees])
+            arrays |= {f"trees.{key}": value for key, value in packed.items()}
+    return arrays, plain
+
+
+def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
+    bins = Bins(arrays["edges"], arrays["value"], arrays["share"])
+    n_bins = len(bins)
+    parts: list[Residuals | Leaves | None] = []
+    for k, kind in enumerate(plain["parts"]):
+        own = _part(arrays, f"part{k}.")
+        if kind == MODEL:
+            parts.append(None)
+        elif kind == RESIDUALS:
+            parts.append(Residuals(own["prediction"], own["residual"], int(own["n_similar"])))
+        else:
+            share = own.pop("share")
+            n_features = int(np.max(own["feature"], initial=0)) + 1
+            parts.append(Leaves(Trees.unpack(own, n_features)[0], share))
+            _check(share.shape[1:] == (n_bins,), "share")
+    low, high = plain["range"]
+    observed = Observed(
+        bins, tuple(parts), arrays["mixture"], float(low), float(high), bool(plain["is_discrete"])
+    )
+    draws = LogOdds(bins.edges, bins.value, arrays["draws"], arrays["is_straight"])
+    correction = None
+    if plain["correction"]:
+        trees = _part(arrays, "trees.")
+        grown = Trees.unpack(trees, int(plain["n_inputs"]) + 1)[0] if trees else None
+        correction = Correction(
+            arrays["coef"], arrays["ridge_coef"], float(plain["ridge_intercept"]), grown
+        )
+        _check(correction.coef.shape == (4,), "coef")
+    _check(arrays["gamma"].shape == (len(arrays["weight"]), n_bins), "gamma")
+    _check(arrays["draws"].shape == (len(arrays["is_straight"]), n_bins), "draws")
+    _check(arrays["mixture"].shape == (len(parts),), "mixture")
+    _check(len(bins.edges) == n_bins - 1 == len(bins.share) - 1, "edges")
+    return Tilt(
+        observed, arrays["gamma"], arrays["weight"], draws, correction, str(plain["family"])
+    )
+
+
+def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _check(fits: bool, name: str) -> None:
+    if not fits:
+        raise ValueError(f"{name} has the wrong shape.")
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,315 @@
+"""The mechanisms of all columns of a table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.chained.predictors import Predictors
+from psmvae.chained.tilt import LogOdds
+from psmvae.kinds import KINDS, Column
+from psmvae.mechanism.column import Cells, Finding, Question, Tilt, fit_column
+from psmvae.mechanism.features import Features
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Backend = Literal["pandas", "polars", "pyarrow"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism(Mapping[str, Finding]):
+    """Why the cells of each column are missing, as far as the masks tell; by column name.
+
+    Two explanations of a column's mask are compared by the likelihood of masks that were held out:
+    by the other columns (missing at random), and by the value of the cell itself. The comparison
+    cannot prove either of them. It relies on the other columns being shadow variables: given the
+    value of the cell, they do not influence whether it is missing.
+
+    Parameters
+    ----------
+    features : Features
+        The other columns as features.
+    findings : mapping of str to Finding
+        What was compared and chosen for each column with missing cells.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from psmvae import MICEImputer
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=500)
+    >>> df = pd.DataFrame({"x": x, "y": 2 * x + rng.normal(size=500)})
+    >>> df.loc[(df["y"] > 1) & (rng.random(500) < 0.6), "y"] = np.nan
+    >>> imputer = MICEImputer(mask_model="auto", random_state=0).fit(df)
+    >>> imputer.mechanism_["y"].chosen
+    'own value'
+    >>> imputer.mechanism_.summary()["column"].tolist()
+    ['y']
+    """
+
+    features: Features
+    findings: Mapping[str, Finding]
+
+    @classmethod
+    def fit(
+        cls,
+        columns: tuple[Column, ...],
+        x: Floats,
+        m: Bools,
+        predictions: Mapping[int, Floats],
+        held_out: Bools | None,
+        questions: Mapping[int, Question],
+        *,
+        seed: int,
+        n_jobs: int | None = None,
+        deadline: float | None = None,
+    ) -> Mechanism:
+        """Compare the explanations of the masks of the columns in ``questions``.
+
+        Parameters
+        ----------
+        columns : tuple of Column
+            The columns.
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the training table.
+        predictions : mapping of int to ndarray
+            Prediction of each column's cells by a model that does not see them: means, or
+            probabilities of levels. For columns without a question, of missing cells only.
+        held_out : ndarray of bool of shape (n_rows, n_columns), optional
+            Cells that the model was not trained on.
+        questions : mapping of int to Question
+            What is asked about a column.
+        seed : int
+            Seed of folds and forests.
+        n_jobs : int, optional
+            Jobs that grow forests.
+        deadline : float, optional
+            Time of `time.perf_counter` after which no further column is examined. Columns with many
+            missing cells come first.
+        """
+        predictors = Predictors.fit(columns, x, m)
+        features = Features.of(predictors, m)
+        table = features.table(x, m, predictions)
+        found = {}
+        for j in sorted(questions, key=lambda j: m[:, j].sum()):
+            if deadline is not None and time.perf_counter() > deadline:
+                break
+            cells = _cells(features, table, j, x, m, predictions[j], held_out)
+            found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
+        return cls(features, {columns[j].name: found[j] for j in sorted(found)})
+
+    def __getitem__(self, name: str) -> Finding:
+        return self.findings[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.findings)
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All columns of the table."""
+        return self.features.predictors.columns
+
+    @property
+    def tilts(self) -> dict[int, Tilt]:
+        """The tilts that are used, by the number of the column."""
+        return {
+            j: finding.tilt
+            for j, column in enumerate(self.columns)
+            if (finding := self.findings.get(column.name)) is not None and finding.tilt is not None
+        }
+
+    @property
+    def log_odds(self) -> dict[int, LogOdds]:
+        """Drawn log odds of going missing, by the number of the column."""
+        return {j: tilt.draws for j, tilt in self.tilts.items()}
+
+    def correct(
+        self, points: Floats, x: Floats, m: Bools, predictions: Mapping[int, Floats]
+    ) -> Floats:
+        """Return single imputations with those of the tilted columns replaced."""
+        if not self.tilts:
+            return points
+        table, corrected = self.features.table(x, m, predictions), points.copy()
+        for j, tilt in self.tilts.items():
+            rows = np.flatnonzero(~m[:, j])
+            others = self.features.of_others(j, table)[rows]
+            own = self._own(j, predictions[j][rows])
+            if own.ndim > 1:
+                corrected[rows, j] = tilt.distribution(others, own).argmax(1)
+            else:
+                corrected[rows, j] = self.model_values(j, tilt.mean(others, own))
+        return corrected
+
+    def redraw(
+        self,
+        drawn: NDArray[Any],
+        x: Floats,
+        m: Bools,
+        predictions: Mapping[int, Floats],
+        seed: int,
+    ) -> NDArray[Any]:
+        """Return draws ``(row, draw, column)`` with those of the tilted columns replaced.
+
+        Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
+        """
+        table, redrawn = self.features.table(x, m, predictions), drawn.copy()
+        for j, tilt in self.tilts.items():
+            rows = np.flatnonzero(~m[:, j])
+            own = self._own(j, predictions[j][rows])
+            p_obs = tilt.p_obs(self.features.of_others(j, table)[rows], own)
+            for k in range(drawn.shape[1]):
+                values = tilt.draw(p_obs, k, np.random.default_rng([seed, j, k]))
+                is_level = bool(self.columns[j].levels)
+                redrawn[rows, k, j] = values if is_level else self.model_values(j, values)
+        return redrawn
+
+    def at_risk(self, x: Floats, m: Bools, predictions: Mapping[int, Floats]) -> Floats:
+        """Return the probability that each row is at risk, ``(row, tilted column)``.
+
+        A row is at risk if its value is in the bins where values go missing most. This is known
+        where the value is observed.
+        """
+        table, found = self.features.table(x, m, predictions), []
+        for j, tilt in self.tilts.items():
+            rows, risky = ~m[:, j], tilt.at_risk()
+            own = self._own(j, predictions[j])
+            values = np.zeros(len(x))
+            if rows.any():
+                others = self.features.of_others(j, table)[rows]
+                values[rows] = tilt.distribution(others, own[rows])[:, risky].sum(1)
+            seen = x[~rows, j]
+            if not self.columns[j].levels:
+                seen = self.features.predictors.encode(j, seen)[:, 0]
+            values[~rows] = risky[tilt.bins.index(seen)]
+            found.append(values)
+        return np.column_stack(found) if found else np.zeros((len(x), 0))
+
+    def summary(self, *, backend: Backend = "pandas") -> Any:
+        """Return what was compared and chosen, one row for each column with missing cells.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the frame.
+
+        Returns
+        -------
+        frame
+            ``column``, ``missing`` (fraction), ``chosen``, the log-likelihoods of held-out masks
+            in nats above a constant missing rate (``at_random``, ``own_value``, ``both``), and for
+            a tilted column its ``shape`` and the ``at_risk`` fraction of the observed cells.
+        """
+        rows = {name: self.findings[name] for name in self.findings}
+        tilts = [finding.tilt for finding in rows.values()]
+        data = {
+            "column": list(rows),
+            "missing": [each.n_missing / each.n_rows for each in rows.values()],
+            "chosen": [each.chosen for each in rows.values()],
+            "at_random": [each.likelihoods.at_random for each in rows.values()],
+            "own_value": [each.likelihoods.own_value for each in rows.values()],
+            "both": [each.likelihoods.both for each in rows.values()],
+            "shape": [None if tilt is None else tilt.family for tilt in tilts],
+            "at_risk": [
+                np.nan if tilt is None else float(tilt.bins.share[tilt.at_risk()].sum())
+                for tilt in tilts
+            ],
+        }
+        return nw.from_dict(data, backend=backend).to_native()
+
+    def odds(self, column: str, *, level: float = 0.9, backend: Backend = "pandas") -> Any:
+        """Return the probability of going missing by the value of a tilted column.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+        level : float, default=0.9
+            Level of the pointwise band.
+        backend : {"pandas", "polars", "pyarrow"}, default="pandas"
+            Library of the frame.
+
+        Returns
+        -------
+        frame
+            ``value`` (mean of a bin, or level), ``share`` of the observed cells, ``probability``,
+            ``low`` and ``high``.
+
+        Raises
+        ------
+        ValueError
+            If cells of the column are taken to be missing at random.
+        """
+        tilt = self.findings[column].tilt
+        if tilt is None:
+            raise ValueError(
+                f"Cells of {column!r} are taken to be missing at random: there are no odds by "
+                f"value. Columns with odds: {[self.columns[j].name for j in self.tilts]}."
+            )
+        j = [each.name for each in self.columns].index(column)
+        low, high = tilt.band(level)
+        data = {
+            "value": self.in_units(j, tilt.bins.value),
+            "share": tilt.bins.share,
+            "probability": tilt.probability(),
+            "low": low,
+            "high": high,
+        }
+        return nw.from_dict(data, backend=backend).to_native()
+
+    def model_values(self, j: int, z: Floats) -> Floats:
+        """Return model values of values in units of the predictor."""
+        at = self.features.predictors.of(j)[0]
+        raw = z * self.features.predictors.scale[at] + self.features.predictors.center[at]
+        if self.columns[j].kind == "count":
+            raw = np.maximum(np.expm1(np.minimum(raw, 30.0)), 0.0)
+        return np.asarray(raw)
+
+    def in_units(self, j: int, z: Floats) -> Any:
+        """Return values in units of the table, or levels."""
+        column = self.columns[j]
+        if column.levels:
+            return [column.levels[int(code)] for code in z]
+        return KINDS[column.kind].restore(self.model_values(j, z), column)
+
+    def _own(self, j: int, prediction: Floats) -> Floats:
+        """Return the prediction in units of the predictor, or the probabilities."""
+        if prediction.ndim > 1:
+            return prediction
+        return self.features.predictors.encode(j, prediction)[:, 0]
+
+
+def _cells(
+    features: Features,
+    table: Floats,
+    j: int,
+    x: Floats,
+    m: Bools,
+    prediction: Floats,
+    held_out: Bools | None,
+) -> Cells:
+    """Return one column of the training table."""
+    column, observed = features.predictors.columns[j], m[:, j]
+    values = x[observed, j]
+    if not column.levels:
+        values = features.predictors.encode(j, values)[:, 0]
+        if prediction.ndim == 1:
+            prediction = features.predictors.encode(j, prediction)[:, 0]
+    return Cells(
+        values,
+        observed,
+        np.zeros(len(x), dtype=bool) if held_out is None else held_out[:, j],
+        prediction,
+        features.of_others(j, table),
+        features.group[features.group != j],
+        column.n_levels if column.levels else 0,
+        column.kind != "categorical",
+    )
