@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from psmvae._version import __version__
 
 if TYPE_CHECKING:
+    from psmvae.describe import Missingness, missingness
     from psmvae.imputers import (
         DLGMImputer,
         GAINImputer,
@@ -47,6 +48,7 @@ __all__ = [
     "MIWAEImputer",
     "MeanImputer",
     "MissForestImputer",
+    "Missingness",
     "MultipleImputation",
     "Network",
     "NoMask",
@@ -56,15 +58,18 @@ __all__ = [
     "VAEImputer",
     "__version__",
     "load",
+    "missingness",
 ]
 
 _SETTINGS = ("JointMask", "LatentMask", "NoMask", "SelfMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
     **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
     "Advanced": "psmvae.imputers.options",
+    "Missingness": "psmvae.describe",
     "MultipleImputation": "psmvae.multiple",
     "Network": "psmvae.nn.architecture",
     "load": "psmvae.imputers",
+    "missingness": "psmvae.describe",
 }
 
 
