@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from psmvae._version import __version__
 
 if TYPE_CHECKING:
-    from psmvae.describe import Missingness, missingness
+    from psmvae.describe import MissingnessReport, missingness
     from psmvae.imputers import (
         DLGMImputer,
         GAINImputer,
@@ -48,7 +48,7 @@ __all__ = [
     "MIWAEImputer",
     "MeanImputer",
     "MissForestImputer",
-    "Missingness",
+    "MissingnessReport",
     "MultipleImputation",
     "Network",
     "NoMask",
@@ -65,7 +65,7 @@ _SETTINGS = ("JointMask", "LatentMask", "NoMask", "SelfMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
     **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
     "Advanced": "psmvae.imputers.options",
-    "Missingness": "psmvae.describe",
+    "MissingnessReport": "psmvae.describe",
     "MultipleImputation": "psmvae.multiple",
     "Network": "psmvae.nn.architecture",
     "load": "psmvae.imputers",

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import psmvae
+from psmvae.describe.masks import patterns
 
 # rows of 1 (missing) and 0 in the columns a, b, c, d
 MASK = ["0000", "0100", "0110", "0110", "0011", "0000", "0101", "0001"]
@@ -27,12 +28,12 @@ def test_rates(found):
 
 
 def test_patterns_are_sorted_by_frequency(found):
-    patterns = found.patterns
-    assert patterns["pattern"].tolist() == ["1111", "1001", "1110", "1011", "1100", "1010"]
-    assert patterns["n"].tolist() == [2, 2, 1, 1, 1, 1]
-    assert patterns["missing"].tolist() == ["", "b, c", "d", "b", "c, d", "b, d"]
-    assert patterns["n_missing"].tolist() == [0, 2, 1, 1, 2, 2]
-    assert patterns["fraction"].sum() == 1
+    frame = found.patterns
+    assert frame["pattern"].tolist() == ["1111", "1001", "1110", "1011", "1100", "1010"]
+    assert frame["n"].tolist() == [2, 2, 1, 1, 1, 1]
+    assert frame["missing"].tolist() == ["", "b, c", "d", "b", "c, d", "b, d"]
+    assert frame["n_missing"].tolist() == [0, 2, 1, 1, 2, 2]
+    assert frame["fraction"].sum() == 1
 
 
 def test_flux_equals_that_of_mice(found):
@@ -46,10 +47,7 @@ def test_flux_equals_that_of_mice(found):
 
 def test_patterns_of_more_columns_than_bits_of_a_word():
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(60, 70))
     mask = rng.random((3, 70)) < 0.3
-    table[mask[np.arange(60) % 3]] = np.nan
-    patterns = psmvae.missingness(table).patterns
-    assert patterns["n"].tolist() == [20, 20, 20]
-    expected = {"".join("0" if lost else "1" for lost in row) for row in mask}
-    assert set(patterns["pattern"]) == expected
+    found = patterns([f"x{j}" for j in range(70)], mask[np.arange(60) % 3])
+    assert found["n"] == [20, 20, 20]
+    assert set(found["pattern"]) == {"".join("01"[not lost] for lost in row) for row in mask}

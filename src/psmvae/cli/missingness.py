@@ -17,7 +17,7 @@ from psmvae.describe.wording import sections
 if TYPE_CHECKING:
     from psmvae.cli.missingness_options import MissingnessOptions
     from psmvae.cli.terminal import Terminal
-    from psmvae.describe import Missingness
+    from psmvae.describe import MissingnessReport
 
 
 def missingness(options: MissingnessOptions, terminal: Terminal) -> None:
@@ -34,7 +34,7 @@ def missingness(options: MissingnessOptions, terminal: Terminal) -> None:
     write_text(_formatted(found, options), options.output, terminal)
 
 
-def _formatted(found: Missingness, options: MissingnessOptions) -> str:
+def _formatted(found: MissingnessReport, options: MissingnessOptions) -> str:
     match options.chosen_format:
         case ReportFormat.JSON:
             return json.dumps(_json(found.to_dict()), indent=2, ensure_ascii=False) + "\n"
@@ -45,7 +45,7 @@ def _formatted(found: Missingness, options: MissingnessOptions) -> str:
     return found.summary() + "\n"
 
 
-def _csv(found: Missingness, part: Part) -> str:
+def _csv(found: MissingnessReport, part: Part) -> str:
     columns = found.to_dict()[part.value]
     if part is Part.LITTLE:
         columns = {
@@ -57,7 +57,7 @@ def _csv(found: Missingness, part: Part) -> str:
     )
 
 
-def _markdown(found: Missingness) -> str:
+def _markdown(found: MissingnessReport) -> str:
     blocks = []
     for part in sections(found.to_dict()):
         blocks.append(f"## {part.title}\n")

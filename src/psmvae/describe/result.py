@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +22,7 @@ MAX_ROWS = 10_000
 
 
 @dataclass(frozen=True, repr=False)
-class Missingness:
+class MissingnessReport:
     """The missing values of a table; made by `psmvae.missingness`.
 
     Printing it gives the tables, the tests and what they say in sentences. The frames are of the
@@ -131,7 +132,7 @@ def missingness(
     *,
     max_rows: int | None = MAX_ROWS,
     random_state: int | np.random.Generator | None = 0,
-) -> Missingness:
+) -> MissingnessReport:
     """Describe the missing values of a table: how many, in which patterns, and what predicts them.
 
     Parameters
@@ -147,7 +148,7 @@ def missingness(
 
     Returns
     -------
-    Missingness
+    MissingnessReport
         Frames of rates, patterns, flux and predictors, and Little's test. Print it for a summary.
 
     Raises
@@ -189,17 +190,17 @@ def missingness(
     1      10   45      0.15
     >>> found.predictors[["column", "predictor", "by", "auc"]].round(2)
       column predictor     by   auc
-    0    bmi       age  value  0.91
+    0    bmi       age  value  0.92
     >>> found.little.p_value < 0.001
     True
     """
-    if max_rows is not None and max_rows < 100:
+    if max_rows is not None and operator.index(max_rows) < 100:
         raise ValueError(f"max_rows must be an integer of at least 100 or None, got {max_rows!r}.")
     variables = read_variables(X)
     names = [one.name for one in variables]
     missing = np.stack([np.isnan(one.values) for one in variables], axis=1)
     rng = np.random.default_rng(random_state)
-    return Missingness(
+    return MissingnessReport(
         len(missing),
         len(names),
         int(missing.sum()),

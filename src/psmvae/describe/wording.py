@@ -37,7 +37,7 @@ class Section:
 
 
 def sections(found: Mapping[str, Any]) -> list[Section]:
-    """Return the sections of `Missingness.to_dict`."""
+    """Return the sections of `MissingnessReport.to_dict`."""
     if found["n_missing"] == 0:
         counts = f"{_count(found['n_rows'], 'row')}, {_count(found['n_columns'], 'column')}"
         return [Section("Missing values", [], [f"{counts}: no cell is missing."])]
@@ -184,12 +184,14 @@ def _predictors(found: Mapping[str, Any]) -> Section:
         f"Areas without a value have fewer than {MIN_CELLS} missing or {MIN_CELLS} observed cells."
     )
     wide = f"Tables of more than {MAX_COLUMNS} columns have no areas of all others together."
-    unknown = any(row["auc"] != row["auc"] for row in (*single, *joint))
+    known = [row for row in (*single, *joint) if row["auc"] == row["auc"]]
+    separated = "An area without an interval separates all rows, or all within a fold."
     texts = [
         _left(len(names), "column", "predictors and joint"),
         meaning,
         many if n else "",
-        few if unknown else "",
+        separated if len(known) > n else "",
+        few if len(known) < len(single) + len(joint) else "",
         wide if not joint and found["n_columns"] > MAX_COLUMNS else "",
     ]
     return Section(title, rows, [text for text in texts if text])
