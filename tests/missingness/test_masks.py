@@ -37,7 +37,7 @@ def test_patterns_are_sorted_by_frequency(found):
 
 
 def test_flux_equals_that_of_mice(found):
-    """R's mice 3.16, ``flux(data)`` of the same table."""
+    """R's mice 3.15, ``flux(data)`` of the same table."""
     flux = found.flux.set_index("column")
     assert flux["pobs"].tolist() == [1, 0.5, 0.625, 0.625]
     expected = [0, 0.409090909090909, 0.272727272727273, 0.318181818181818]
