@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from psmvae._version import __version__
 
 if TYPE_CHECKING:
+    from psmvae.describe import MissingnessReport, missingness
     from psmvae.imputers import (
         DLGMImputer,
         GAINImputer,
@@ -49,6 +50,7 @@ __all__ = [
     "MIWAEImputer",
     "MeanImputer",
     "MissForestImputer",
+    "MissingnessReport",
     "MultipleImputation",
     "Network",
     "NoMask",
@@ -58,16 +60,19 @@ __all__ = [
     "VAEImputer",
     "__version__",
     "load",
+    "missingness",
 ]
 
 _SETTINGS = ("JointMask", "LatentMask", "LogisticMask", "NoMask")
 _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")} | {
     **dict.fromkeys(_SETTINGS, "psmvae.nn.settings"),
     "Advanced": "psmvae.imputers.options",
+    "MissingnessReport": "psmvae.describe",
     "MultipleImputation": "psmvae.multiple",
     "Network": "psmvae.nn.architecture",
     "SelfMask": "psmvae.mechanism.settings",
     "load": "psmvae.imputers",
+    "missingness": "psmvae.describe",
 }
 
 

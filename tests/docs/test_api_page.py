@@ -7,6 +7,7 @@ import pytest
 
 MODULES = (
     "psmvae",
+    "psmvae.describe",
     "psmvae.simulate",
     "psmvae.multiple",
     "psmvae.nn.mask",
@@ -15,7 +16,11 @@ MODULES = (
     "psmvae.imputers.fit_warnings",
 )
 # described in the text of the page, or on the page of another module
-NOT_LISTED = {"psmvae": {"__version__"}, "psmvae.multiple": {"MultipleImputation"}}
+NOT_LISTED = {
+    "psmvae": {"__version__"},
+    "psmvae.describe": {"MissingnessReport", "missingness"},
+    "psmvae.multiple": {"MultipleImputation"},
+}
 
 
 @pytest.fixture(scope="module")

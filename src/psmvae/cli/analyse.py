@@ -5,17 +5,13 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from psmvae.cli.files import check_input, is_text_file
+from psmvae.cli.files import check_file_output, check_input, is_text_file, write_text
 from psmvae.cli.formula import formula_analysis
-from psmvae.cli.messages import remedies_as_options, reworded
+from psmvae.cli.messages import remedies_as_options
 from psmvae.cli.pooled_table import describe_test, formatted
 from psmvae.cli.terminal import UsageError
 from psmvae.multiple import MultipleImputation
-from psmvae.table.errors import TableError
 from psmvae.table.io import read_table
-from psmvae.table.paths import atomic_path, check_place
 
 if TYPE_CHECKING:
     from psmvae.cli.analyse_options import AnalyseOptions
@@ -45,20 +41,12 @@ def analyse(options: AnalyseOptions, terminal: Terminal) -> None:
         terminal.line(tested)
     elif tested is not None:
         text += f"\n{tested}\n"
-    if options.output is None:
-        typer.echo(text, nl=False)
-        return
-    with atomic_path(options.output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    terminal.say(f"wrote {options.output}")
+    write_text(text, options.output, terminal)
 
 
 def _check_paths(options: AnalyseOptions) -> None:
     if options.output is not None:
-        try:
-            check_place(options.output, force=options.force, inputs=[options.table])
-        except TableError as error:
-            raise UsageError(reworded(error, text_file=True)) from error
+        check_file_output(options.output, force=options.force, inputs=[options.table])
     check_input(options.table)
 
 

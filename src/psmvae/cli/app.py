@@ -13,6 +13,7 @@ import typer
 from psmvae._version import __version__
 from psmvae.cli.analyse_options import AnalyseOptions
 from psmvae.cli.arguments import Device, Quiet, Seed
+from psmvae.cli.missingness_options import MissingnessOptions
 from psmvae.cli.option_groups import expanded
 from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
 from psmvae.cli.run import run_app
@@ -136,6 +137,18 @@ def info(
     from psmvae.cli.info import info
 
     info(model, as_json=json)
+
+
+@app.command()
+@expanded
+def missingness(options: MissingnessOptions, quiet: Quiet = False) -> None:
+    """Describe missing cells: rates, patterns, flux, Little's test, and what predicts them.
+
+    psmvae missingness patients.csv
+    """
+    from psmvae.cli.missingness import missingness
+
+    missingness(options, Terminal(quiet=quiet))
 
 
 @app.command()

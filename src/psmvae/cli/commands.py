@@ -74,7 +74,7 @@ def impute(
         list_columns(imputer, terminal)
     n_missing, n_left = _n_missing(table.modelled), _n_missing(filled[0])
     if n_missing == 0:
-        _warn_of_codes(table.modelled)
+        warn_of_codes(table.modelled)
     times = "" if multiple is None else f" {multiple} times"
     terminal.say(f"{_rows(files, table)}, {n_missing:,} missing cells{_not_modelled(table)}")
     terminal.say(f"filled {n_missing - n_left:,} of them{times}{_validation_error(imputer)}")
@@ -213,7 +213,7 @@ def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> 
         check_input(path)
 
 
-def _warn_of_codes(table: Any) -> None:
+def warn_of_codes(table: Any) -> None:
     """Warn of text columns that may hold codes for missing cells, in a table without any."""
     frame = open_table(table)
     found: dict[str, dict[str, int]] = {}

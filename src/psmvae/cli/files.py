@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import typer
 
 from psmvae.cli.messages import reworded
 from psmvae.cli.options import check_known
 from psmvae.cli.terminal import UsageError
 from psmvae.table.errors import TableError
 from psmvae.table.io import read_table, read_text
-from psmvae.table.paths import SEPARATORS, check_output, check_place
+from psmvae.table.paths import SEPARATORS, atomic_path, check_output, check_place
 from psmvae.table.text import keep_text
 from psmvae.table.text_types import infer_types, mark_missing
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from psmvae.cli.options import Files
+    from psmvae.cli.terminal import Terminal
     from psmvae.imputers.base import Imputer
 
 MODEL_EXTENSION = ".safetensors"
@@ -50,10 +51,37 @@ def check_model_output(path: Path, *, force: bool, inputs: Sequence[Path]) -> No
     """Refuse a path where a model cannot or must not be written."""
     if path.suffix.lower() != MODEL_EXTENSION:
         raise UsageError(f"{path}: a model is written to a {MODEL_EXTENSION} file")
+    check_file_output(path, force=force, inputs=inputs)
+
+
+class TableFile(Protocol):
+    """Options with the path of a table and the texts that mark missing cells."""
+
+    @property
+    def table(self) -> Path:
+        """The path of the table."""
+
+    @property
+    def na(self) -> list[str] | None:
+        """Texts that mark missing cells, in addition to the default ones."""
+
+
+def check_file_output(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
+    """Refuse a path where a file cannot or must not be written."""
     try:
         check_place(path, force=force, inputs=inputs)
     except TableError as error:
         raise UsageError(reworded(error, text_file=True)) from error
+
+
+def write_text(text: str, path: Path | None, terminal: Terminal) -> None:
+    """Write text to a file, completely or not at all, or to standard output."""
+    if path is None:
+        typer.echo(text, nl=False)
+        return
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    terminal.say(f"wrote {path}")
 
 
 @dataclass(frozen=True)
@@ -118,7 +146,7 @@ class InputTable:
         return table
 
 
-def read_input(files: Files, ignore: Sequence[str] = ()) -> InputTable:
+def read_input(files: TableFile, ignore: Sequence[str] = ()) -> InputTable:
     """Read the table of a command, which must have rows and the columns to ignore.
 
     A text file is parsed once: the types are inferred from the cells as they are written.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli.analyse_options import Format
+from psmvae.cli.text_tables import Rows, csv_text, markdown
 
 if TYPE_CHECKING:
     from psmvae.multiple import PooledTest
 
-Rows = Sequence[Sequence[str]]
 _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -23,10 +21,10 @@ _LATEX = {
 def formatted(columns: Mapping[str, Sequence[Any]], how: Format, *, conf_level: float) -> str:
     """Return the columns of a pooled summary as text that ends with a line break."""
     if how is Format.CSV:
-        return _csv(columns)
+        return csv_text(columns)
     rows = _readable(columns, conf_level)
     if how is Format.MARKDOWN:
-        return _markdown(rows)
+        return markdown(rows)
     return _latex(rows) if how is Format.LATEX else _aligned(rows)
 
 
@@ -74,12 +72,6 @@ def _aligned(rows: Rows) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], ""])
 
 
-def _markdown(rows: Rows) -> str:
-    lines = [" | ".join(cell.replace("|", r"\|") for cell in row) for row in rows]
-    rule = " | ".join(["---", *["---:"] * (len(rows[0]) - 1)])
-    return "".join(f"| {line} |\n" for line in (lines[0], rule, *lines[1:]))
-
-
 def _latex(rows: Rows) -> str:
     lines = [" & ".join(_escaped(cell) for cell in row) + r" \\" for row in rows]
     alignment = "l" + "r" * (len(rows[0]) - 1)
@@ -100,11 +92,3 @@ def _latex(rows: Rows) -> str:
 def _escaped(cell: str) -> str:
     escaped = re.sub(r"[\\~^&%$#_{}]", lambda match: _LATEX[match[0]], cell)
     return escaped.replace("<", "$<$")
-
-
-def _csv(columns: Mapping[str, Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(zip(*columns.values(), strict=True))
-    return text.getvalue()

@@ -1,0 +1,63 @@
+"""The columns of a table as numbers: values, or codes of levels."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.table.column_checks import suspect_column
+from psmvae.table.errors import StrayTextWarning, UnsupportedColumnError, UnsupportedColumnsError
+from psmvae.table.frames import Frame, open_table
+from psmvae.table.inference import infer_kind
+from psmvae.table.schema import check_finite
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One column: NaN where missing. A column with levels has their positions as values."""
+
+    name: str
+    kind: str
+    values: Floats
+    levels: tuple[Any, ...] = ()
+
+    @property
+    def nominal(self) -> bool:
+        """Whether the column has levels without an order."""
+        return self.kind == "categorical"
+
+
+def read_variables(table: Any) -> list[Variable]:
+    """Read all columns, with the kinds that the imputers infer."""
+    frame = open_table(table)
+    variables: list[Variable] = []
+    errors: list[UnsupportedColumnError] = []
+    for position in range(len(frame.names)):
+        try:
+            variables.append(_read(frame, position))
+        except UnsupportedColumnError as error:
+            # reported together, so that the user need not find them one at a time
+            errors.append(error)
+    if errors:
+        raise errors[0] if len(errors) == 1 else UnsupportedColumnsError.joining(errors)
+    return variables
+
+
+def _read(frame: Frame, position: int) -> Variable:
+    cells = frame.cells(position)
+    check_finite(cells)
+    if isinstance(suspect := suspect_column(cells), StrayTextWarning):
+        # a code for missing values, such as "?", would be counted as observed
+        warnings.warn(suspect, stacklevel=2)
+    name, kind = frame.names[position], infer_kind(cells).kind
+    if cells.family == "string" or cells.storage == "category":
+        levels = cells.levels()
+        return Variable(name, kind, cells.codes(levels), levels)
+    return Variable(name, kind, cells.values())
