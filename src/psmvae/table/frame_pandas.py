@@ -98,7 +98,7 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
             column[at] = as_objects(new)
         else:
             column = filled_numpy(new)
-        return pd.Series(column, index=series.index, dtype=dtype, copy=False)
+        return pd.Series(column, index=series.index, dtype=column.dtype, copy=False)
     column = (series.astype("Float64") if new.widen else series).array.copy()
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
