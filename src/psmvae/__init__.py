@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from psmvae.multiple import MultipleImputation
     from psmvae.nn.architecture import Network
     from psmvae.nn.settings import JointMask, LatentMask, NoMask, SelfMask
+    from psmvae.sensitivity import compare_assumptions, tipping_point
 
 __all__ = [
     "Advanced",
@@ -55,7 +56,9 @@ __all__ = [
     "SelfMask",
     "VAEImputer",
     "__version__",
+    "compare_assumptions",
     "load",
+    "tipping_point",
 ]
 
 _SETTINGS = ("JointMask", "LatentMask", "NoMask", "SelfMask")
@@ -64,7 +67,9 @@ _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")
     "Advanced": "psmvae.imputers.options",
     "MultipleImputation": "psmvae.multiple",
     "Network": "psmvae.nn.architecture",
+    "compare_assumptions": "psmvae.sensitivity",
     "load": "psmvae.imputers",
+    "tipping_point": "psmvae.sensitivity",
 }
 
 

@@ -271,7 +271,9 @@ class MultipleImputation(Sequence[Any]):
             derived=derived,
             random_state=random_state,
         )
-        applied = {"delta": dict(delta)} | ({} if groups is None else {"groups": np.asarray(groups)})
+        applied = {"delta": dict(delta)} | (
+            {} if groups is None else {"groups": np.asarray(groups)}
+        )
         info = {**self.info, "shift": [*self.info.get("shift", []), applied]}
         return MultipleImputation(self.original, tables, self.mask, info)
 

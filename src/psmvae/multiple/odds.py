@@ -41,7 +41,7 @@ def redraw(
 
 
 def tilt(p: Floats, factor: float, level: int | None) -> Floats:
-    """Return probabilities ``(..., level)`` with the odds of a level, or of all cuts, multiplied."""
+    """Return probabilities ``(..., level)`` after the odds of a level, or of all cuts, changed."""
     if level is not None:
         weighted = p.copy()
         weighted[..., level] *= factor

@@ -16,6 +16,7 @@ from psmvae.table.casts import New
 from psmvae.table.cells import Cells, is_integer
 from psmvae.table.condition import parse_condition
 from psmvae.table.derived import Derivation, check_derived
+from psmvae.table.formula import Formula
 from psmvae.table.frames import Frame, open_table
 from psmvae.table.wording import quoted
 
@@ -59,7 +60,7 @@ def shift_tables(
     original: Any,
     tables: Sequence[Any],
     mask: Bools,
-    delta: Mapping[Any, Any],
+    delta: Any,
     *,
     groups: Any = None,
     levels: Mapping[str, Sequence[Any]] | None = None,
@@ -92,14 +93,18 @@ def shift_tables(
 
 def read_value(column: str, value: Any) -> Value:
     """Read the shift of one column or group."""
-    if isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value)):
-        return Add(amount=float(value))
+    # a bool is an int too
+    number = float("nan") if isinstance(value, bool) or not isinstance(value, Real) else value
+    if np.isfinite(float(number)):
+        return Add(amount=float(number))
     if isinstance(value, str) and (match := _TIMES.fullmatch(value)):
         return Add(factor=float(match[1]))
     if isinstance(value, str) and (match := _ODDS.fullmatch(value)):
         factor = float(match[2])
         if not factor > 0:
-            raise ValueError(f"column {column!r}: odds are multiplied by a factor above 0: {value!r}")
+            raise ValueError(
+                f"column {column!r}: odds are multiplied by a factor above 0: {value!r}"
+            )
         return Odds(factor, match[1])
     raise ValueError(f"column {column!r}: a shift must be {_FORMS}, got {value!r}.")
 
@@ -193,8 +198,8 @@ class _Column:
         first = self.cells[0]
         if first.family != "number" or first.storage == "category":
             raise ValueError(
-                f"column {self.name!r} is of {first.dtype} and not of numbers: nothing can be added "
-                "to its levels; shift their odds, 'odds × 2'."
+                f"column {self.name!r} is of {first.dtype} and not of numbers: nothing can be "
+                "added to its levels; shift their odds, 'odds × 2'."
             )
         values = np.stack([one.values()[self.rows] for one in self.cells])
         for part in parts:
@@ -231,8 +236,8 @@ class _Column:
         found = {level for one in self.cells for level in one.levels()}
         if first.family == "number" and not all(float(one).is_integer() for one in found):
             raise ValueError(
-                f"column {self.name!r} has numbers with fractions and no levels: odds do not apply; "
-                "add a number, or multiply, '× 0.9'."
+                f"column {self.name!r} has numbers with fractions and no levels: odds do not "
+                "apply; add a number, or multiply, '× 0.9'."
             )
         order = self.order if self.order is not None else first.order
         if order is None:
@@ -281,7 +286,7 @@ def _with_derived(
     derived: Mapping[str, str] | None,
 ) -> list[Any]:
     """Compute the derived columns again that depend on a shifted column."""
-    affected = {}
+    affected: dict[str, Formula] = {}
     for name, formula in check_derived(derived or {}, names).items():
         if {*formula.names} & {*shifted, *affected}:
             affected[name] = formula

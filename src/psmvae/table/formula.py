@@ -157,7 +157,9 @@ def evaluate_arithmetic(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
     """Return the value of a node that `check_arithmetic` accepted; all numbers are float64."""
     match node:
         case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](evaluate_arithmetic(left, columns), evaluate_arithmetic(right, columns))
+            return _OPERATORS[type(op)](
+                evaluate_arithmetic(left, columns), evaluate_arithmetic(right, columns)
+            )
         case ast.UnaryOp(op=sign, operand=operand):
             return _SIGNS[type(sign)](evaluate_arithmetic(operand, columns))
         case ast.Call(args=arguments):
