@@ -33,6 +33,16 @@ def pooled_inference(
     return _inference(pooled.terms, p.estimate, np.sqrt(p.t), p.df, alpha, null)
 
 
+def only_term(fits: Analyses, term: str | None) -> Analyses:
+    """Return analyses of the term of interest alone, so that no other is warned of."""
+    terms, estimate, variance, dfcom = fits.arrays()
+    chosen = choose_term(terms, term)
+    at = [terms.index(chosen)]
+    pairs = zip(estimate[:, at], variance[:, at], strict=True)
+    each = [Estimates((chosen,), one, of_one, None, dfcom) for one, of_one in pairs]
+    return Analyses(each, backend=fits.backend)
+
+
 def single_inference(
     result: Estimates, *, alpha: float, null: float, dfcom: float | None
 ) -> dict[str, Inference]:

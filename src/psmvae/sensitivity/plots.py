@@ -66,7 +66,9 @@ def draw_tipping_map(result: TippingPoint, ax: Axes) -> None:
         lines = ax.contour(x, y, margin, levels=[0.0], colors="black", linewidths=1.5)
         ax.clabel(lines, fmt={0.0: f"p = {result.alpha:g}"}, fontsize=9)
     if x[0] <= result.neutral <= x[-1] and y[0] <= result.neutral <= y[-1]:
-        ax.plot(result.neutral, result.neutral, "o", color="black", ms=6, clip_on=False)
+        start = (result.neutral, result.neutral)
+        ax.plot(*start, "o", color="black", ms=6)
+        ax.annotate("no shift", start, xytext=(6, 6), textcoords="offset points")
     one, other = result.groups
     ax.set(
         xlabel=f"{_delta_label(result)}, {result.by} = {one}",

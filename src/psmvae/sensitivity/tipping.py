@@ -12,10 +12,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.multiple import Analyses, MissingInformationWarning, MultipleImputation
+from psmvae.multiple import MissingInformationWarning, MultipleImputation
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
-from psmvae.sensitivity.inference import Inference, check_alpha, choose_term, pooled_inference
+from psmvae.sensitivity.inference import Inference, check_alpha, only_term, pooled_inference
 from psmvae.table.frames import open_table
 from psmvae.table.wording import quoted
 
@@ -197,18 +197,16 @@ class TippingPoint:
         return Inference(*(float(self.results[name][index]) for name in Inference._fields))
 
     def _assumption(self) -> str:
-        parts = []
-        for k, delta in enumerate(self.axes):
-            where = f" where {self.by} is {self.groups[k]!r}" if self.groups else ""
-            ends = f"from {wording.exact(delta[0])} to {wording.exact(delta[-1])}"
-            if self.operation == "add":
-                text = f"adding δ {ends} to the imputed values of {self.column}"
-            elif self.operation == "multiply":
-                text = f"multiplying the imputed values of {self.column} by δ {ends}"
-            else:
-                text = f"multiplying the {self.operation} of the imputed {self.column} by δ {ends}"
-            parts.append(text + where)
-        return " and ".join(parts)
+        if self.operation == "add":
+            text = f"adding δ to the imputed values of {self.column}"
+        elif self.operation == "multiply":
+            text = f"multiplying the imputed values of {self.column} by δ"
+        else:
+            text = f"multiplying the {self.operation} in the imputed cells of {self.column} by δ"
+        ends = [f"from {wording.exact(d[0])} to {wording.exact(d[-1])}" for d in self.axes]
+        groups = [f" where {self.by} is {group!r}" for group in self.groups] or [""]
+        ranges = " and ".join(end + group for end, group in zip(ends, groups, strict=True))
+        return f"{text}, with δ {ranges},"
 
     def _moved(self) -> str:
         if len(self.axes) == 1:
@@ -343,39 +341,42 @@ def tipping_point(
     _check_operation(operation)
     groups, labels = ((), None) if by is None else _groups(mi, by, column)
     axes = _axes(deltas, groups)
-    options = {"bootstrap": bootstrap, "random_state": random_state, "n_jobs": n_jobs}
-    pool = {"alpha": alpha, "null": null, "dfcom": dfcom}
+    points = list(itertools.product(*(delta.tolist() for delta in axes)))
 
-    def infer(fits: Analyses) -> Inference:
-        found = pooled_inference(fits, **pool)  # type: ignore[arg-type]
-        return found[choose_term(list(found), term)]
+    def shifted(point: Sequence[float]) -> MultipleImputation:
+        values = [_shift_value(operation, delta) for delta in point]
+        delta = dict(zip(groups, values, strict=True)) if groups else values[0]
+        return mi.shift({column: delta}, groups=labels, levels=levels, random_state=random_state)
 
-    unshifted = mi.analyse(analyse, **options)  # type: ignore[arg-type]
-    chosen = choose_term(unshifted.arrays()[0], term)
-    reference = infer(unshifted)
+    def infer(imputation: MultipleImputation) -> tuple[str, Inference, Backend]:
+        fits = imputation.analyse(
+            analyse, bootstrap=bootstrap, random_state=random_state, n_jobs=n_jobs
+        )
+        found = pooled_inference(only_term(fits, term), alpha=alpha, null=null, dfcom=dfcom)
+        return *next(iter(found.items())), fits.backend
+
+    # a column or an operation that cannot be shifted is reported before any analysis
+    shifted(points[0])
+    chosen, reference, backend = infer(mi)
     if np.isnan(reference.p_value):
         raise ValueError(
             f"the analysis gives no standard error of {chosen!r}: return estimates with variances, "
             "or use bootstrap=200."
         )
-    rows = []
-    total = int(np.prod([len(delta) for delta in axes]))
-    for point in itertools.product(*axes):
-        values = [_shift_value(operation, float(delta)) for delta in point]
-        delta = dict(zip(groups, values, strict=True)) if groups else values[0]
-        shifted = mi.shift({column: delta}, groups=labels, levels=levels, random_state=random_state)
+    rows: list[Inference] = []
+    for point in points:
         with warnings.catch_warnings():
             # the analysis without a shift has warned
             warnings.simplefilter("ignore", MissingInformationWarning)
-            rows.append(infer(shifted.analyse(analyse, **options)))  # type: ignore[arg-type]
+            rows.append(infer(shifted(point))[1])
         if progress is not None:
-            progress(len(rows), total)
+            progress(len(rows), len(points))
     shape = [len(delta) for delta in axes]
     columns = zip(Inference._fields, np.array(rows).T, strict=True)
     results = {name: values.reshape(shape) for name, values in columns}
     return TippingPoint(
         column, chosen, operation, by, groups, axes, results, reference, null, alpha, mi.m,
-        unshifted.backend,
+        backend,
     )  # fmt: skip
 
 

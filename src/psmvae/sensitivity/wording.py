@@ -37,6 +37,6 @@ def conclusion(one: Inference, null: float, alpha: float) -> str:
     """Return what is concluded from an estimate."""
     level = f"at the {100 * alpha:g}% level"
     if not one.p_value < alpha:
-        return f"no difference from {exact(null)} {level}"
+        return f"no evidence of a difference from {exact(null)} {level}"
     side = "above" if one.estimate > null else "below"
     return f"a value {side} {exact(null)} {level}"
