@@ -65,28 +65,29 @@ def test_the_imputation_at_random_is_fitted_once(monkeypatch):
     assert len(fits) == 1
 
 
-@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
-@pytest.mark.filterwarnings("ignore::psmvae.imputers.fit_warnings.ImproperDrawsWarning")
 def test_mask_models(monkeypatch):
+    """The imputer is fitted once for each mask model; training is replaced here."""
     fitted = []
-    fit = PSMVAEImputer.fit
 
-    def recorded(self, X):
-        fitted.append(self.mask_model)
-        return fit(self, X)
+    def fit(self, X):
+        fitted.append(self)
+        return MICEImputer(random_state=len(fitted)).fit(X)
 
-    monkeypatch.setattr(PSMVAEImputer, "fit", recorded)
-    imputer = PSMVAEImputer(max_epochs=1, n_draws=4, draws="model")
+    monkeypatch.setattr(PSMVAEImputer, "fit", fit)
+    imputer = PSMVAEImputer(max_epochs=1)
     named = SelfMask(columns=["y"])
     shift = {"shift": {"y": 1}, "base": "latent"}
-    result = compare(["mar", "latent", "self", named, shift], imputer=imputer, m=3)
-    assert fitted == ["none", "latent", "self", named]
-    assert result.assumptions[3:] == (repr(named), "latent, shift {'y': 1}")
+    own = {"base": "network", "label": "all values"}
+    result = compare(["mar", "latent", "self", named, shift, own], imputer=imputer)
+    assert [one.mask_model for one in fitted] == ["none", "latent", "self", named, "network"]
+    assert {(one.max_epochs, one.random_state) for one in fitted} == {(1, 0)}
+    assert result.assumptions[5] == "all values"
+    assert result.assumptions[3:5] == ("SelfMask(columns=('y',))", "latent, shift {'y': 1}")
     estimates = [one["mean of y"].estimate for one in result.results]
+    assert len(set(estimates)) == 6
     assert estimates[4] - estimates[1] == pytest.approx(incomplete()["y"].isna().mean())
-    # the imputer itself is neither fitted nor changed
     assert imputer.random_state is None
-    assert not hasattr(imputer, "schema_")
+    assert imputer.mask_model == PSMVAEImputer().mask_model
 
 
 def test_the_default_imputer_is_psmvae(monkeypatch):
@@ -105,11 +106,11 @@ def test_sentence():
     assert "p < 0.001) in complete cases, " in text
     assert "p < 0.001) if missing at random, " in text
     assert text.endswith(
-        "from 'mar', and the conclusion there, a value above 0 at the 5% level, differs under "
-        "'δ = -3'."
+        " from that under 'mar'; the conclusion there, a value above 0 at the 5% level, does not "
+        "hold under 'δ = -3'."
     )
     same = compare(["mar", {"shift": {"y": 3}}]).sentence()
-    assert same.endswith("is the same under all assumptions.")
+    assert same.endswith("holds under all assumptions.")
 
 
 def test_several_terms_and_one_of_them():
@@ -139,6 +140,8 @@ def test_complete_cases_of_other_tables():
 
 
 def test_bootstrap():
+    with pytest.raises(ValueError, match=r"no standard error of 'mean of y'.*bootstrap=200"):
+        compare(["complete cases"], lambda t: {"mean of y": t["y"].mean()})
     result = compare(
         ["complete cases", "mar"], lambda t: {"mean of y": t["y"].mean()}, bootstrap=30
     )
@@ -165,7 +168,7 @@ def test_forest_plot():
         (["mar", "mar"], {}, ValueError, "more than once: 'mar'"),
         (["latent"], {}, ValueError, "MICEImputer has no mask_model.*'latent'"),
         (["mar", "selv"], {"imputer": PSMVAEImputer()}, ValueError, "selv"),
-        ([{"shfit": {"y": 1}}], {}, ValueError, "has 'shift'"),
+        ([{"shfit": {"y": 1}}], {}, ValueError, "has 'shift' or 'base'"),
         ([{"shift": {"y": 1}, "base": "complete cases"}], {}, ValueError, "no imputed cells"),
         (["complete cases"], {"complete_on": ["q"]}, ValueError, "complete_on: there is no"),
         (["mar"], {"alpha": 0}, ValueError, "alpha"),

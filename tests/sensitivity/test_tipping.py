@@ -131,13 +131,13 @@ def test_a_conclusion_of_no_difference_turns_too():
 
 def test_sentences(trial):
     one = tipping_point(trial, difference, "y", np.linspace(0, 0.2, 3))
-    start = one.reference
+    start, end = one.reference, one.at(2)
     assert one.sentence("the treatment effect") == (
         "With the same estimand and analysis, adding δ to the imputed values of y, with δ from 0 "
-        f"to 0.2, moves the treatment effect from {start.estimate:.3g} (95% CI {start.conf_low:.3f}"
-        f" to {start.conf_high:.3g}; p < 0.001) under the assumption of the imputation model "
-        f"(δ = 0) to {one.at(2).estimate:.3g} (95% CI {one.at(2).conf_low:.3f} to "
-        f"{one.at(2).conf_high:.3g}; p < 0.001) at δ = 0.2; the conclusion, a value above 0 at the "
+        f"to 0.2, moves the treatment effect from {start.estimate:.2f} (95% CI "
+        f"{start.conf_low:.2f} to {start.conf_high:.2f}; p < 0.001) under the assumption of the "
+        f"imputation model (δ = 0) to {end.estimate:.2f} (95% CI {end.conf_low:.2f} to "
+        f"{end.conf_high:.2f}; p < 0.001) at δ = 0.2; the conclusion, a value above 0 at the "
         "5% level, does not turn in this range."
     )
     two = tipping_point(trial, difference, "y", [-4, 0, 4], by="arm").sentence()

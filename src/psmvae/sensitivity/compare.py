@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from psmvae.multiple import MultipleImputation, read_estimates
+from psmvae.multiple import MissingInformationWarning, MultipleImputation, read_estimates
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
     Inference,
     check_alpha,
+    check_standard_error,
     choose_term,
     pooled_inference,
     single_inference,
@@ -117,11 +119,11 @@ class AssumptionComparison:
             for name, row in zip(self.assumptions, rows, strict=True)
             if wording.conclusion(row, self.null, self.alpha) != found
         ]
-        end = f"differs under {quoted(other)}" if other else "is the same under all assumptions"
+        end = f"does not hold under {quoted(other)}" if other else "holds under all assumptions"
         return (
             f"With the same estimand and analysis, {estimand or f'the estimate of {chosen}'} is "
-            f"{each}; it moves by at most {wording.number(moved)} from "
-            f"{self.assumptions[self.reference]!r}, and the conclusion there, {found}, {end}."
+            f"{each}; it moves by at most {wording.rounded(moved, reference.std_error)} from that "
+            f"under {self.assumptions[self.reference]!r}; the conclusion there, {found}, {end}."
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -141,7 +143,8 @@ class AssumptionComparison:
 
         n = len(self.terms)
         if ax is None:
-            size = (3.5 + 3.0 * n, 1.2 + 0.4 * len(self.results))
+            labels = 0.09 * max(map(len, self.assumptions))
+            size = (labels + 3.5 * n, 1.2 + 0.4 * len(self.results))
             ax = new_axes(ncols=n, figsize=size)
         axes = np.atleast_1d(ax)
         if axes.size != n:
@@ -182,8 +185,8 @@ def compare_assumptions(
         - ``"latent"``, ``"self"`` or another `mask_model` of the imputer, as a name or an object
           such as ``SelfMask(columns=["income"])``;
         - ``{"shift": {"outcome": 5}}``: missing at random, and then the imputed cells are shifted
-          (`MultipleImputation.shift`). ``"base"`` names another assumption to shift from, and
-          ``"label"`` the row of the table.
+          (`MultipleImputation.shift`). ``"base"`` is another assumption to shift from;
+        - ``{"base": ..., "label": "a name"}``, also with a shift: a name for the row of the table.
     imputer : imputer, optional
         Any imputer; it needs a parameter `mask_model` for other assumptions than "mar". By default
         ``PSMVAEImputer()``. It is cloned and fitted once for each mask model.
@@ -245,6 +248,7 @@ def compare_assumptions(
     labels = [one.label for one in read]
     if twice := repeated(labels):
         raise ValueError(f"these assumptions occur more than once: {quoted(twice)}.")
+    reference = labels.index(MAR) if MAR in labels else 0
     fits = _Imputations(X, imputer, m, random_state)
     for one in read:
         fits.check(one)
@@ -261,7 +265,11 @@ def compare_assumptions(
             mi = fits.of(one)
             fitted = mi.analyse(analyse, **options)  # type: ignore[arg-type]
             imputations.append(mi)
-            results.append(pooled_inference(fitted, **pool))  # type: ignore[arg-type]
+            with warnings.catch_warnings():
+                if one.label != labels[reference]:
+                    # one warning is enough, for the assumption that others are compared with
+                    warnings.simplefilter("ignore", MissingInformationWarning)
+                results.append(pooled_inference(fitted, **pool))  # type: ignore[arg-type]
     terms = list(results[0])
     for label, result in zip(labels, results, strict=True):
         if list(result) != terms:
@@ -270,7 +278,8 @@ def compare_assumptions(
                 f"{label!r}; it must estimate the same terms under every assumption."
             )
     kept = terms if term is None else [choose_term(terms, term)]
-    reference = labels.index(MAR) if MAR in labels else 0
+    for each in kept:
+        check_standard_error(each, results[-1][each])
     return AssumptionComparison(
         tuple(labels), tuple(kept), tuple(results), tuple(imputations), reference, null, alpha,
         fitted.backend,
@@ -288,18 +297,26 @@ class _Assumption:
     @classmethod
     def read(cls, given: Any) -> _Assumption:
         if not isinstance(given, Mapping):
-            return cls(given if isinstance(given, str) else repr(given), given)
-        wrong = set(given) - {"shift", "base", "label"}
-        if wrong or "shift" not in given:
+            return cls(_label(given), given)
+        if set(given) - {"shift", "base", "label"} or not set(given) & {"shift", "base"}:
             raise ValueError(
-                "an assumption as a mapping has 'shift' and possibly 'base' and 'label', got "
+                "an assumption as a mapping has 'shift' or 'base', and possibly 'label', got "
                 f"{dict(given)!r}."
             )
-        base = given.get("base", MAR)
-        if base == COMPLETE_CASES:
+        base, shift = given.get("base", MAR), given.get("shift")
+        if base == COMPLETE_CASES and shift is not None:
             raise ValueError("complete cases have no imputed cells, so nothing can be shifted.")
-        label = given.get("label", f"{base}, shift {dict(given['shift'])}")
-        return cls(str(label), base, given["shift"])
+        made = _label(base) if shift is None else f"{_label(base)}, shift {dict(shift)}"
+        return cls(str(given.get("label", made)), base, shift)
+
+
+def _label(base: Any) -> str:
+    """Return the name of an assumption; of an object, with its parameters that are not defaults."""
+    if isinstance(base, str) or not is_dataclass(base):
+        return base if isinstance(base, str) else repr(base)
+    values = [(one.name, getattr(base, one.name), one.default) for one in fields(base)]
+    given = ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)
+    return f"{type(base).__name__}({given})"
 
 
 class _Imputations:

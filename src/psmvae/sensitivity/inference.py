@@ -15,7 +15,17 @@ INTERCEPTS = ("Intercept", "(Intercept)", "intercept", "const")
 
 
 class Inference(NamedTuple):
-    """Estimate of one term with its confidence interval and the p-value of the null hypothesis."""
+    """Inference about one term.
+
+    Parameters
+    ----------
+    estimate, std_error : float
+        Estimate and its standard error.
+    conf_low, conf_high : float
+        Limits of the confidence interval.
+    p_value : float
+        Two-sided p-value of the null hypothesis.
+    """
 
     estimate: float
     std_error: float
@@ -63,6 +73,15 @@ def choose_term(terms: Sequence[str], term: str | None) -> str:
             f"term={slopes[0] if slopes else terms[0]!r}."
         )
     return term or (slopes or list(terms))[0]
+
+
+def check_standard_error(term: str, one: Inference) -> None:
+    """Raise if an analysis gives an estimate only."""
+    if np.isnan(one.p_value):
+        raise ValueError(
+            f"the analysis gives no standard error of {term!r}: return estimates with variances, "
+            "or use bootstrap=200."
+        )
 
 
 def check_alpha(alpha: float) -> None:

@@ -48,7 +48,8 @@ def draw_tipping_curve(result: TippingPoint, ax: Axes) -> None:
             color=_ORANGE,
         )
     ax.set(xlabel=_delta_label(result), ylabel=result.term)
-    ax.legend(frameon=False, loc="best")
+    # above the axes, where it covers neither the band nor the line of the null hypothesis
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
     ax.spines[["top", "right"]].set_visible(False)
 
 

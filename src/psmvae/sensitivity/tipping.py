@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from psmvae.multiple import MissingInformationWarning, MultipleImputation
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
-from psmvae.sensitivity.inference import Inference, check_alpha, only_term, pooled_inference
+from psmvae.sensitivity.inference import (
+    Inference,
+    check_alpha,
+    check_standard_error,
+    only_term,
+    pooled_inference,
+)
 from psmvae.table.frames import open_table
 from psmvae.table.wording import quoted
 
@@ -181,7 +187,7 @@ class TippingPoint:
         (draw_tipping_curve if len(self.axes) == 1 else draw_tipping_map)(self, ax)
         return ax
 
-    def at(self, *index: int) -> Inference:
+    def at(self, *index: Any) -> Inference:
         """Return the results at a position of the grid.
 
         Parameters
@@ -219,13 +225,14 @@ class TippingPoint:
             ]
             return "to " + " and ".join(each)
         estimates = self.results["estimate"]
-        low, high = (
-            np.unravel_index(f(estimates), estimates.shape) for f in (np.argmin, np.argmax)
-        )
-        return (
-            f"to between {wording.number(float(estimates[low]))} ({self._place(low)}) and "
-            f"{wording.number(float(estimates[high]))} ({self._place(high)})"
-        )
+        corners = (int(estimates.argmin()), int(estimates.argmax()))
+        ends = [np.unravel_index(corner, estimates.shape) for corner in corners]
+        each = [
+            f"{wording.rounded(self.at(*end).estimate, self.at(*end).std_error)} "
+            f"({self._place(end)})"
+            for end in ends
+        ]
+        return "to between " + " and ".join(each)
 
     def _turned(self) -> str:
         holds = self.holds
@@ -358,11 +365,7 @@ def tipping_point(
     # a column or an operation that cannot be shifted is reported before any analysis
     shifted(points[0])
     chosen, reference, backend = infer(mi)
-    if np.isnan(reference.p_value):
-        raise ValueError(
-            f"the analysis gives no standard error of {chosen!r}: return estimates with variances, "
-            "or use bootstrap=200."
-        )
+    check_standard_error(chosen, reference)
     rows: list[Inference] = []
     for point in points:
         with warnings.catch_warnings():

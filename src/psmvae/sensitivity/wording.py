@@ -17,6 +17,13 @@ def number(value: float) -> str:
     return f"{value:.{max(decimals, 0)}f}"
 
 
+def rounded(value: float, error: float) -> str:
+    """Return a number with as many decimals as its standard error has at two digits."""
+    if not (math.isfinite(error) and 1e-6 < error < 1e6):
+        return number(value)
+    return f"{value:.{max(0, 1 - math.floor(math.log10(error)))}f}"
+
+
 def exact(value: float) -> str:
     """Return a value that a user gave, without trailing zeros."""
     return f"{value:.6g}"
@@ -29,8 +36,10 @@ def p_value(p: float) -> str:
 
 def estimate(one: Inference, alpha: float) -> str:
     """Return an estimate with its interval and p-value."""
-    limits = f"{100 * (1 - alpha):g}% CI {number(one.conf_low)} to {number(one.conf_high)}"
-    return f"{number(one.estimate)} ({limits}; {p_value(one.p_value)})"
+    value, low, high = (
+        rounded(each, one.std_error) for each in (one.estimate, one.conf_low, one.conf_high)
+    )
+    return f"{value} ({100 * (1 - alpha):g}% CI {low} to {high}; {p_value(one.p_value)})"
 
 
 def conclusion(one: Inference, null: float, alpha: float) -> str:
