@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-GUIDE = ("getting_started", "columns", "nonignorable", "multiple_imputation")
+GUIDE = ("getting_started", "columns", "nonignorable", "multiple_imputation", "sensitivity")
 EXAMPLES = [
     (name, number, code)
     for name in GUIDE

@@ -225,13 +225,11 @@ class TippingPoint:
             ]
             return "to " + " and ".join(each)
         estimates = self.results["estimate"]
-        corners = (int(estimates.argmin()), int(estimates.argmax()))
-        ends = [np.unravel_index(corner, estimates.shape) for corner in corners]
-        each = [
-            f"{wording.rounded(self.at(*end).estimate, self.at(*end).std_error)} "
-            f"({self._place(end)})"
-            for end in ends
-        ]
+        each = []
+        for corner in (estimates.argmin(), estimates.argmax()):
+            place: tuple[Any, ...] = tuple(np.unravel_index(int(corner), estimates.shape))
+            one = self.at(*place)
+            each.append(f"{wording.rounded(one.estimate, one.std_error)} ({self._place(place)})")
         return "to between " + " and ".join(each)
 
     def _turned(self) -> str:
