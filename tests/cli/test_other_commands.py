@@ -9,7 +9,7 @@ import pytest
 
 import psmvae as package
 
-COMMANDS = ["impute", "analyse", "fit", "sets", "info", "simulate", "demo"]
+COMMANDS = ["impute", "analyse", "sensitivity", "fit", "sets", "info", "simulate", "demo"]
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 
 
