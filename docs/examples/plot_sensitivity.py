@@ -8,8 +8,8 @@ assumption about the missing outcomes, and reports how far the estimate moves.
 """
 
 # %%
-# The score of week 12 is the outcome; a high score is bad. Half of the outcomes are missing. The
-# estimand is the difference of the mean outcome between the arms, adjusted for baseline.
+# The score of week 12 is the outcome; a high score is bad. About half of the outcomes are missing.
+# The estimand is the difference of the mean outcome between the arms, adjusted for baseline.
 
 import matplotlib.pyplot as plt
 import numpy as np
