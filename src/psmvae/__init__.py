@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from psmvae.multiple import MultipleImputation
     from psmvae.nn.architecture import Network
     from psmvae.nn.settings import JointMask, LatentMask, LogisticMask, NoMask
+    from psmvae.sensitivity import compare_assumptions, tipping_point
 
 __all__ = [
     "Advanced",
@@ -59,8 +60,10 @@ __all__ = [
     "SelfMask",
     "VAEImputer",
     "__version__",
+    "compare_assumptions",
     "load",
     "missingness",
+    "tipping_point",
 ]
 
 _SETTINGS = ("JointMask", "LatentMask", "LogisticMask", "NoMask")
@@ -71,8 +74,10 @@ _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")
     "MultipleImputation": "psmvae.multiple",
     "Network": "psmvae.nn.architecture",
     "SelfMask": "psmvae.mechanism.settings",
+    "compare_assumptions": "psmvae.sensitivity",
     "load": "psmvae.imputers",
     "missingness": "psmvae.describe",
+    "tipping_point": "psmvae.sensitivity",
 }
 
 

@@ -15,7 +15,14 @@ import psmvae
 ROOT = Path(__file__).parent.parent.parent
 REFERENCE = (ROOT / "docs" / "api.rst").read_text()
 # Modules whose public names must be in the API reference.
-MODULES = ["psmvae", "psmvae.describe", "psmvae.simulate", "psmvae.multiple", "psmvae.table"]
+MODULES = [
+    "psmvae",
+    "psmvae.describe",
+    "psmvae.simulate",
+    "psmvae.multiple",
+    "psmvae.sensitivity",
+    "psmvae.table",
+]
 
 
 def listed_names():

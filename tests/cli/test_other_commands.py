@@ -9,7 +9,9 @@ import pytest
 
 import psmvae as package
 
-COMMANDS = ["impute", "analyse", "fit", "sets", "info", "missingness", "simulate", "demo"]
+COMMANDS = [
+    "impute", "analyse", "sensitivity", "fit", "sets", "info", "missingness", "simulate", "demo",
+]  # fmt: skip
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 
 

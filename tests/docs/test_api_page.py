@@ -10,6 +10,7 @@ MODULES = (
     "psmvae.describe",
     "psmvae.simulate",
     "psmvae.multiple",
+    "psmvae.sensitivity",
     "psmvae.nn.mask",
     "psmvae.table",
     "psmvae.kinds",
@@ -20,6 +21,7 @@ NOT_LISTED = {
     "psmvae": {"__version__"},
     "psmvae.describe": {"MissingnessReport", "missingness"},
     "psmvae.multiple": {"MultipleImputation"},
+    "psmvae.sensitivity": {"compare_assumptions", "tipping_point"},
 }
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
-GUIDE = ("getting_started", "columns", "missingness", "nonignorable", "multiple_imputation")
+GUIDE = (
+    "getting_started",
+    "columns",
+    "missingness",
+    "nonignorable",
+    "multiple_imputation",
+    "sensitivity",
+)
 EXAMPLES = [
     (name, number, code)
     for name in GUIDE

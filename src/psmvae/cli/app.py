@@ -17,6 +17,7 @@ from psmvae.cli.missingness_options import MissingnessOptions
 from psmvae.cli.option_groups import expanded
 from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
 from psmvae.cli.run import run_app
+from psmvae.cli.sensitivity_options import SensitivityOptions
 from psmvae.cli.simulate_options import SimulateOptions
 from psmvae.cli.terminal import Terminal
 
@@ -93,6 +94,18 @@ def analyse(options: AnalyseOptions, quiet: Quiet = False) -> None:
     from psmvae.cli.analyse import analyse
 
     analyse(options, Terminal(quiet=quiet))
+
+
+@app.command()
+@expanded
+def sensitivity(options: SensitivityOptions, quiet: Quiet = False) -> None:
+    """Shift the imputed values of a long file step by step, and find where a conclusion turns.
+
+    psmvae sensitivity all.csv --formula "y ~ arm" --column y --delta 0:20:21
+    """
+    from psmvae.cli.sensitivity import sensitivity
+
+    sensitivity(options, Terminal(quiet=quiet))
 
 
 @app.command()

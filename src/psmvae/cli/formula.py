@@ -1,4 +1,4 @@
-"""Fit the formula of ``psmvae analyse`` to one completed table, with statsmodels."""
+"""Fit the formula of a command to one completed table, with statsmodels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def formula_analysis(formula: str, family: str, names: Sequence[str]) -> Callabl
         import patsy
         import statsmodels.api as sm
     except ImportError as error:
-        message = "psmvae analyse needs statsmodels: pip install 'psmvae[stats]'"
+        message = "--formula needs statsmodels: pip install 'psmvae[stats]'"
         raise ImportError(message) from error
 
     environment = patsy.EvalEnvironment([_FUNCTIONS])

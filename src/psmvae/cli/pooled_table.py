@@ -1,4 +1,4 @@
-"""Pooled estimates as text: an aligned table, Markdown, LaTeX or CSV."""
+"""Tables of estimates as text: an aligned table, Markdown, LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -6,23 +6,57 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from psmvae.cli.analyse_options import Format
+from psmvae.cli.formula_options import Format
 from psmvae.cli.text_tables import Rows, csv_text, markdown
 
 if TYPE_CHECKING:
     from psmvae.multiple import PooledTest
 
+Columns = Mapping[str, tuple[str, Callable[[Any], str]]]
 _LATEX = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }  # fmt: skip
 
 
-def formatted(columns: Mapping[str, Sequence[Any]], how: Format, *, conf_level: float) -> str:
-    """Return the columns of a pooled summary as text that ends with a line break."""
+def show_number(value: float) -> str:
+    """Return a number with four digits after the point, or four significant ones."""
+    return f"{value:.4g}" if abs(value) < 1e-3 or abs(value) >= 1e5 else f"{value:.4f}"
+
+
+def show_p_value(value: float, equals: str = "") -> str:
+    """Return a p-value as it is reported."""
+    return "< 0.001" if value < 0.001 else f"{equals}{value:.3f}"
+
+
+# Columns of a table by their headings: name in the summary, and how a value is shown.
+ESTIMATES: Columns = {
+    "estimate": ("estimate", show_number),
+    "std. error": ("std_error", show_number),
+    "{level} low": ("conf_low", show_number),
+    "{level} high": ("conf_high", show_number),
+}
+# What an article reports of a pooled summary.
+POOLED: Columns = {
+    "term": ("term", str),
+    **ESTIMATES,
+    "statistic": ("statistic", show_number),
+    "df": ("df", lambda value: f"{value:.1f}"),
+    "p": ("p_value", show_p_value),
+    "fmi": ("fmi", lambda value: f"{value:.3f}"),
+}
+
+
+def formatted(
+    columns: Mapping[str, Sequence[Any]], shown: Columns, how: Format, *, conf_level: float
+) -> str:
+    """Return columns as text that ends with a line break.
+
+    ``shown`` are the columns of a readable table; CSV has all, with all digits.
+    """
     if how is Format.CSV:
         return csv_text(columns)
-    rows = _readable(columns, conf_level)
+    rows = _readable(columns, shown, conf_level)
     if how is Format.MARKDOWN:
         return markdown(rows)
     return _latex(rows) if how is Format.LATEX else _aligned(rows)
@@ -33,34 +67,16 @@ def describe_test(hypothesis: str, method: str, test: PooledTest) -> str:
     df2 = "inf" if test.df2 == float("inf") else f"{test.df2:.1f}"
     return (
         f"{method} test of {hypothesis}: F({test.df1:.0f}, {df2}) = {test.statistic:.3f}, "
-        f"p {_p_value(test.p_value, equals='= ')}, riv = {test.riv:.3f}"
+        f"p {show_p_value(test.p_value, equals='= ')}, riv = {test.riv:.3f}"
     )
 
 
-def _readable(columns: Mapping[str, Sequence[Any]], conf_level: float) -> Rows:
-    """The columns that an article reports, rounded, with their names in the first row."""
+def _readable(columns: Mapping[str, Sequence[Any]], shown: Columns, conf_level: float) -> Rows:
+    """Return the shown columns, rounded, with their headings in the first row."""
     level = f"{100 * conf_level:g}%"
-    shown: dict[str, tuple[str, Callable[[Any], str]]] = {
-        "term": ("term", str),
-        "estimate": ("estimate", _number),
-        "std. error": ("std_error", _number),
-        f"{level} low": ("conf_low", _number),
-        f"{level} high": ("conf_high", _number),
-        "statistic": ("statistic", _number),
-        "df": ("df", lambda value: f"{value:.1f}"),
-        "p": ("p_value", _p_value),
-        "fmi": ("fmi", lambda value: f"{value:.3f}"),
-    }
+    headings = [heading.format(level=level) for heading in shown]
     cells = [[show(value) for value in columns[name]] for name, show in shown.values()]
-    return [list(shown), *(list(row) for row in zip(*cells, strict=True))]
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}" if abs(value) < 1e-3 or abs(value) >= 1e5 else f"{value:.4f}"
-
-
-def _p_value(value: float, equals: str = "") -> str:
-    return "< 0.001" if value < 0.001 else f"{equals}{value:.3f}"
+    return [headings, *(list(row) for row in zip(*cells, strict=True))]
 
 
 def _aligned(rows: Rows) -> str:

@@ -249,6 +249,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             warnings.warn(ImproperDrawsWarning(type(self).__name__), stacklevel=2)
         tables, mask = self._complete(X, m, where, random_state)
         info = {"imputer": type(self).__name__, "seed": self.seed_, "psmvae": __version__}
+        if self.schema_.formulas:
+            info["derived"] = self.schema_.formulas
         return MultipleImputation(X, tuple(tables), mask, info)
 
     def _complete(self, X: Any, n: int, where: Any, random_state: Any) -> tuple[list[Any], Bools]:

@@ -15,6 +15,7 @@ from psmvae.multiple.bootstrap import bootstrap_estimates
 from psmvae.multiple.how_many import HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
+from psmvae.multiple.shift import shift_tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,8 @@ class MultipleImputation(Sequence[Any]):
     mask : ndarray of bool, shape (n_rows, n_columns)
         True where a cell was imputed.
     info : mapping
-        How the imputations were made: imputer, parameters, seed, version.
+        How the imputations were made: imputer, seed, version, formulas of derived columns, and
+        the shifts that were applied.
 
     Examples
     --------
@@ -173,6 +175,107 @@ class MultipleImputation(Sequence[Any]):
         if len(fits) != self.m:
             raise ValueError(f"the analyses are of {len(fits)} tables, but there are {self.m}.")
         return how_many(fits, cv=cv, conf_level=conf_level, dfcom=dfcom)
+
+    def shift(
+        self,
+        delta: Mapping[str, Any],
+        *,
+        groups: Any = None,
+        levels: Mapping[str, Sequence[Any]] | None = None,
+        derived: Mapping[str, str] | None = None,
+        random_state: int = 0,
+    ) -> MultipleImputation:
+        """Shift the imputed cells of some columns: δ-adjustment, for a sensitivity analysis.
+
+        Observed cells are unchanged, the draws are used again and nothing is refitted. δ is defined
+        as in R's rbmi: it is applied after imputation, and then the analysis is repeated and
+        pooled.
+
+        Parameters
+        ----------
+        delta : mapping of str to shift
+            For each column one of:
+
+            - a number, which is added to the imputed values;
+            - ``"× 0.9"`` (or ``"x 0.9"``, ``"* 0.9"``): the imputed values are multiplied;
+            - ``"odds × 2"``: imputed levels are re-drawn so that odds are multiplied. Of two
+              levels, the odds of the second (of True, of 1, of the later in the alphabet). Of
+              ordered levels, counts and other whole numbers, the odds of every P(x > level);
+            - ``"odds of yes × 2"``: the odds of this level against all others, which keep their
+              proportions;
+            - a mapping of conditions to one of these, for some rows only:
+              ``{"arm == 'treated'": -5}``. A condition compares columns with numbers and texts by
+              ``== != < <= > >=`` and ``in``, joined by ``and``, ``or`` and ``not``. It is evaluated
+              in each completed table. Rows that meet no condition are unchanged, and a row that
+              meets two is an error.
+        groups : array-like of shape (n_rows,), optional
+            A label for each row, such as the pattern sets of ``imputer.predict_set(X)``, or bools.
+            The keys of the mappings in `delta` are then labels instead of conditions.
+        levels : mapping of str to sequence, optional
+            The order of the levels of ordinal columns, where the data type does not have it.
+        derived : mapping of str to str, optional
+            Formulas of columns that are computed again if one of their columns is shifted, as
+            `derived` of an imputer. By default those of the imputer.
+        random_state : int, default=0
+            Seed of the levels that are re-drawn. The same seed gives the same random numbers for
+            every factor.
+
+        Returns
+        -------
+        MultipleImputation
+            The shifted tables, of the same type; ``info["shift"]`` lists the shifts.
+
+        Raises
+        ------
+        ValueError
+            If a column is unknown or has no imputed cells, if the shift does not fit the column, or
+            if a group has no imputed cells.
+
+        Notes
+        -----
+        - Shifted values may lie outside the bounds of a column and outside the observed range.
+        - Columns of integers stay integers if all shifted values are whole numbers within the range
+          of the data type; otherwise they become floats, in all tables. Decimals are rounded to
+          their scale.
+        - For odds, the probabilities of a cell are drawn from their posterior given its m draws,
+          with the frequencies in all imputed cells of the column (or group) as prior. A level then
+          changes with the smallest probability that gives the new distribution: the odds are
+          multiplied by the factor in expectation. Levels that occur nowhere in the completed tables
+          are never drawn, so a count does not exceed the largest count.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from psmvae import MICEImputer
+        >>> rng = np.random.default_rng(0)
+        >>> df = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
+        >>> df["arm"] = np.where(rng.random(50) < 0.5, "control", "treated")
+        >>> df.loc[:9, "a"] = np.nan
+        >>> mi = MICEImputer(random_state=0).fit(df).impute_multiple(df, m=5)
+        >>> higher = mi.shift({"a": 5})
+        >>> (higher[0]["a"] - mi[0]["a"]).round(9).unique().tolist()
+        [5.0, 0.0]
+        >>> by_arm = mi.shift({"a": {"arm == 'treated'": -5}})
+        >>> by_arm.info["shift"]
+        [{'delta': {'a': {"arm == 'treated'": -5}}}]
+        """
+        if derived is None:
+            derived = self.info.get("derived")
+        tables = shift_tables(
+            self.original,
+            self.tables,
+            self.mask,
+            delta,
+            groups=groups,
+            levels=levels,
+            derived=derived,
+            random_state=random_state,
+        )
+        applied = {"delta": dict(delta)} | (
+            {} if groups is None else {"groups": np.asarray(groups)}
+        )
+        info = {**self.info, "shift": [*self.info.get("shift", []), applied]}
+        return MultipleImputation(self.original, tables, self.mask, info)
 
     def to_long(self) -> Any:
         """Stack the tables in the long format of R's mice.

@@ -2,6 +2,7 @@
 
 from psmvae.table.errors import (
     ColumnMismatchError,
+    ConditionError,
     ConstantColumnsWarning,
     ContentMismatchError,
     EmptyColumnsWarning,
@@ -28,6 +29,7 @@ from psmvae.table.schema import Schema
 
 __all__ = [
     "ColumnMismatchError",
+    "ConditionError",
     "ConstantColumnsWarning",
     "ContentMismatchError",
     "EmptyColumnsWarning",

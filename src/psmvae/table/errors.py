@@ -342,6 +342,25 @@ class FormulaError(Reported, ValueError):
 
 
 @dataclass(eq=False, repr=False)
+class ConditionError(Reported, ValueError):
+    """A condition that selects rows cannot be used.
+
+    Attributes
+    ----------
+    condition : str
+        The condition.
+    reason, remedy_text : str
+        What is wrong with it, and what can be done.
+    """
+
+    condition: str
+    reason: str
+    remedy_text: str
+    _problem = "the condition {condition!r}: {reason}"
+    _remedy = "{remedy_text}"
+
+
+@dataclass(eq=False, repr=False)
 class TooManyLevelsError(_ReportedWithStray, ValueError):
     """A column has more levels than can be modelled.
 

@@ -62,7 +62,7 @@ class Formula:
         """Return the result ``(row,)``, NaN where a column is missing."""
         columns = {alias: values[name] for alias, name in self.spelled.items()}
         with np.errstate(all="ignore"):
-            result = _evaluate(self.tree, columns)
+            result = evaluate_arithmetic(self.tree, columns)
         return np.asarray(result, dtype=np.float64)
 
 
@@ -70,34 +70,51 @@ def parse_formula(column: str, text: Any) -> Formula:
     """Parse the formula of a derived column; raise `FormulaError` for what is not arithmetic."""
     if not isinstance(text, str) or not text.strip() or len(text) > _MAX_LENGTH:
         raise FormulaError(column, str(text)[:80], "it is not the text of a formula", _ALLOWED)
-    quoted_names = list(dict.fromkeys(_QUOTED.findall(text)))
-    aliases = {name: f"quoted_column_{k}" for k, name in enumerate(quoted_names)}
-    plain = _QUOTED.sub(lambda match: aliases[match[1]], text)
     try:
-        tree = ast.parse(plain.strip(), mode="eval").body
-        _check(tree)
-        found = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        reason = str(error) if isinstance(error, _NotAllowedError) else "it cannot be parsed"
-        raise FormulaError(column, text, reason, _ALLOWED) from error
-    functions = {_function_name(node) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    original = {alias: name for name, alias in aliases.items()}
-    spelled = {
-        name: original.get(name, name) for name in dict.fromkeys(found) if name not in functions
-    }
+        tree, original = read_expression(text)
+        check_arithmetic(tree)
+    except EXPRESSION_ERRORS as error:
+        raise FormulaError(column, text, reason_of(error), _ALLOWED) from error
+    spelled = spelled_names(tree, original)
     if not spelled:
         raise FormulaError(column, text, "it names no column", _ALLOWED)
     return Formula(text, tuple(spelled.values()), tree, spelled)
 
 
-class _NotAllowedError(ValueError):
-    """A part of a formula that is not arithmetic."""
+class NotAllowedError(ValueError):
+    """A part of an expression that is not allowed."""
 
 
-def _check(node: ast.expr, depth: int = 0) -> None:
+# what `ast.parse` and a check of its tree can raise for a bad text
+EXPRESSION_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+
+def read_expression(text: str) -> tuple[ast.expr, dict[str, str]]:
+    """Parse an expression; return its tree, and the names in backticks by their aliases in it."""
+    quoted_names = dict.fromkeys(_QUOTED.findall(text))
+    aliases = {name: f"quoted_column_{k}" for k, name in enumerate(quoted_names)}
+    plain = _QUOTED.sub(lambda match: aliases[match[1]], text)
+    tree = ast.parse(plain.strip(), mode="eval").body
+    return tree, {alias: name for name, alias in aliases.items()}
+
+
+def spelled_names(tree: ast.expr, original: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the columns of a tree, by how they are spelled in it."""
+    nodes = list(ast.walk(tree))
+    functions = {_function_name(node) for node in nodes if isinstance(node, ast.Call)}
+    found = dict.fromkeys(node.id for node in nodes if isinstance(node, ast.Name))
+    return {name: original.get(name, name) for name in found if name not in functions}
+
+
+def reason_of(error: BaseException) -> str:
+    """Word one of `EXPRESSION_ERRORS`."""
+    return str(error) if isinstance(error, NotAllowedError) else "it cannot be parsed"
+
+
+def check_arithmetic(node: ast.expr, depth: int = 0) -> None:
     """Raise for a node that is not arithmetic, or nested too deeply to be evaluated."""
     if depth > _MAX_DEPTH:
-        raise _NotAllowedError(f"it is nested more than {_MAX_DEPTH} levels deep")
+        raise NotAllowedError(f"it is nested more than {_MAX_DEPTH} levels deep")
     match node:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             parts = [left, right]
@@ -110,9 +127,9 @@ def _check(node: ast.expr, depth: int = 0) -> None:
         case ast.Constant(value=value) if type(value) in (int, float):
             parts = []
         case _:
-            raise _NotAllowedError(f"{_shown(node)} is not arithmetic")
+            raise NotAllowedError(f"{shown(node)} is not arithmetic")
     for part in parts:
-        _check(part, depth + 1)
+        check_arithmetic(part, depth + 1)
 
 
 def _is_function(node: ast.Call) -> bool:
@@ -123,7 +140,7 @@ def _is_function(node: ast.Call) -> bool:
         if n >= 2 if name in _REDUCTIONS else n == 1:
             return True
         needed = "two arguments or more" if name in _REDUCTIONS else "one argument"
-        raise _NotAllowedError(f"{name} takes {needed}, got {n}")
+        raise NotAllowedError(f"{name} takes {needed}, got {n}")
     return False
 
 
@@ -131,19 +148,22 @@ def _function_name(node: ast.Call) -> str:
     return node.func.id if isinstance(node.func, ast.Name) else ""
 
 
-def _shown(node: ast.expr) -> str:
+def shown(node: ast.expr) -> str:
+    """Return the start of the text of a node."""
     return quoted([ast.unparse(node)[:40]])
 
 
-def _evaluate(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
-    """Return the value of a node that `_check` accepted; all numbers are float64."""
+def evaluate_arithmetic(node: ast.expr, columns: Mapping[str, Floats]) -> Any:
+    """Return the value of a node that `check_arithmetic` accepted; all numbers are float64."""
     match node:
         case ast.BinOp(left=left, op=op, right=right):
-            return _OPERATORS[type(op)](_evaluate(left, columns), _evaluate(right, columns))
+            return _OPERATORS[type(op)](
+                evaluate_arithmetic(left, columns), evaluate_arithmetic(right, columns)
+            )
         case ast.UnaryOp(op=sign, operand=operand):
-            return _SIGNS[type(sign)](_evaluate(operand, columns))
+            return _SIGNS[type(sign)](evaluate_arithmetic(operand, columns))
         case ast.Call(args=arguments):
-            values = [_evaluate(one, columns) for one in arguments]
+            values = [evaluate_arithmetic(one, columns) for one in arguments]
             name = _function_name(node)
             if name in _REDUCTIONS:
                 return reduce(_REDUCTIONS[name], values)

@@ -93,11 +93,10 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
         column: Any = pd.arrays.ArrowExtensionArray(arrow_fill(_arrow(series), new))
         return pd.Series(column, index=series.index)
     if isinstance(dtype, np.dtype):
-        if dtype.kind == "O":
-            column = series.to_numpy(copy=True)
-            column[at] = as_objects(new)
-        else:
-            column = filled_numpy(new)
+        if dtype.kind != "O":
+            return pd.Series(filled_numpy(new), index=series.index, copy=False)
+        column = series.to_numpy(copy=True)
+        column[at] = as_objects(new)
         return pd.Series(column, index=series.index, dtype=dtype, copy=False)
     column = (series.astype("Float64") if new.widen else series).array.copy()
     dtype = column.dtype

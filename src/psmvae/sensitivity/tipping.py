@@ -1,0 +1,439 @@
+"""Tipping point analysis: the shift of the imputed values at which a conclusion turns."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.multiple import MissingInformationWarning, MultipleImputation
+from psmvae.multiple.pooling import Backend
+from psmvae.sensitivity import wording
+from psmvae.sensitivity.inference import (
+    Inference,
+    check_alpha,
+    check_standard_error,
+    only_term,
+    pooled_inference,
+)
+from psmvae.table.frames import open_table
+from psmvae.table.wording import quoted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class TippingPoint:
+    """Pooled estimates over a grid of shifts; made by `psmvae.tipping_point`.
+
+    Parameters
+    ----------
+    column : str
+        The column whose imputed cells were shifted.
+    term : str
+        The estimated quantity.
+    operation : str
+        What was done with δ: "add", "multiply", "odds" or "odds of LEVEL".
+    by : str or None
+        The column that defines the groups with a δ of their own.
+    groups : tuple
+        The values of `by`; empty if there is one δ for all rows.
+    axes : tuple of ndarray
+        The values of δ, in ascending order, for each group.
+    results : mapping of str to ndarray
+        Estimate, std_error, conf_low, conf_high and p_value, with an axis for each group.
+    reference : Inference
+        The results without a shift.
+    null : float
+        Value of the term under the null hypothesis.
+    alpha : float
+        Significance level; intervals have the level 1 - alpha.
+    m : int
+        Number of imputations.
+    backend : str
+        Library of the frame that `summary` returns.
+    """
+
+    column: str
+    term: str
+    operation: str
+    by: str | None
+    groups: tuple[Any, ...]
+    axes: tuple[Floats, ...]
+    results: Mapping[str, Floats]
+    reference: Inference
+    null: float
+    alpha: float
+    m: int
+    backend: Backend = "pandas"
+
+    @property
+    def neutral(self) -> float:
+        """The δ that changes nothing: 0 if it is added, 1 otherwise."""
+        return 0.0 if self.operation == "add" else 1.0
+
+    @property
+    def holds(self) -> Bools:
+        """Where the conclusion without a shift holds, with an axis for each group.
+
+        If the estimate without a shift differs from `null` at the level `alpha`, the conclusion
+        holds where it does so in the same direction. Otherwise it holds where there is no
+        difference at this level.
+        """
+        return np.asarray(self.margin > 0)
+
+    @property
+    def margin(self) -> Floats:
+        """Distance of the confidence limits from `null`, positive where the conclusion holds."""
+        return _margin(
+            self.results["conf_low"],
+            self.results["conf_high"],
+            self.reference,
+            self.null,
+            self.alpha,
+        )
+
+    @property
+    def points(self) -> tuple[float, ...]:
+        """The values of δ at which the conclusion turns, if there is one δ for all rows.
+
+        The confidence limit is interpolated linearly between the values of the grid.
+        """
+        if len(self.axes) > 1:
+            raise ValueError(
+                f"there is a δ for each of {quoted(self.groups)}; see summary and plot."
+            )
+        start = _margin(
+            np.array([self.reference.conf_low]),
+            np.array([self.reference.conf_high]),
+            self.reference,
+            self.null,
+            self.alpha,
+        )
+        delta, first = np.unique(np.append(self.axes[0], self.neutral), return_index=True)
+        margin = np.append(self.margin, start)[first]
+        at = np.flatnonzero((margin[1:] > 0) != (margin[:-1] > 0))
+        share = margin[at] / (margin[at] - margin[at + 1])
+        return tuple((delta[at] + share * (delta[at + 1] - delta[at])).tolist())
+
+    def summary(self) -> Any:
+        """Return a frame with one row for each value of δ, or combination of values.
+
+        Returns
+        -------
+        DataFrame
+            Columns delta (with groups, delta_GROUP for each), estimate, std_error, conf_low,
+            conf_high, p_value, change (of the estimate, by the shift) and holds: whether the
+            conclusion without a shift holds.
+        """
+        grid = np.meshgrid(*self.axes, indexing="ij")
+        names = [f"delta_{group}" for group in self.groups] or ["delta"]
+        columns: dict[str, Any] = {**dict(zip(names, grid, strict=True)), **self.results}
+        columns |= {"change": columns["estimate"] - self.reference.estimate, "holds": self.holds}
+        plain = {name: np.ravel(values).tolist() for name, values in columns.items()}
+        return nw.from_dict(plain, backend=self.backend).to_native()
+
+    def sentence(self, estimand: str | None = None) -> str:
+        """Return the result in one sentence, as ICH E9(R1) asks to report it.
+
+        Parameters
+        ----------
+        estimand : str, optional
+            What is estimated, in words. By default the name of the term.
+
+        Returns
+        -------
+        str
+            Estimand, assumption, how far the estimate moves, and where the conclusion turns.
+        """
+        what = estimand or f"the estimate of {self.term}"
+        start = wording.estimate(self.reference, self.alpha)
+        unshifted = f"δ = {wording.exact(self.neutral)}"
+        return (
+            f"With the same estimand and analysis, {self._assumption()} moves {what} from {start} "
+            f"under the assumption of the imputation model ({unshifted}) {self._moved()}; the "
+            f"conclusion, {wording.conclusion(self.reference, self.null, self.alpha)}, "
+            f"{self._turned()}."
+        )
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the estimate with its interval over δ, or a map over the δ of two groups.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw. By default a new figure of pyplot.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes, to be changed or saved.
+        """
+        from psmvae.sensitivity.plots import draw_tipping_curve, draw_tipping_map, new_axes
+
+        if len(self.axes) > 2:
+            raise ValueError(f"a plot is for one or two groups, not for {quoted(self.groups)}.")
+        ax = new_axes() if ax is None else ax
+        (draw_tipping_curve if len(self.axes) == 1 else draw_tipping_map)(self, ax)
+        return ax
+
+    def at(self, *index: Any) -> Inference:
+        """Return the results at a position of the grid.
+
+        Parameters
+        ----------
+        *index : int
+            Position on each axis.
+
+        Returns
+        -------
+        Inference
+            Estimate, std_error, conf_low, conf_high and p_value.
+        """
+        return Inference(*(float(self.results[name][index]) for name in Inference._fields))
+
+    def _assumption(self) -> str:
+        if self.operation == "add":
+            text = f"adding δ to the imputed values of {self.column}"
+        elif self.operation == "multiply":
+            text = f"multiplying the imputed values of {self.column} by δ"
+        else:
+            text = f"multiplying the {self.operation} in the imputed cells of {self.column} by δ"
+        ends = [f"from {wording.exact(d[0])} to {wording.exact(d[-1])}" for d in self.axes]
+        groups = [f" where {self.by} is {group!r}" for group in self.groups] or [""]
+        ranges = " and ".join(end + group for end, group in zip(ends, groups, strict=True))
+        return f"{text}, with δ {ranges},"
+
+    def _moved(self) -> str:
+        if len(self.axes) == 1:
+            delta = self.axes[0]
+            # the end that is the neutral value has moved nothing
+            ends = [k for k in (0, len(delta) - 1) if delta[k] != self.neutral]
+            each = [
+                f"{wording.estimate(self.at(k), self.alpha)} at δ = {wording.exact(delta[k])}"
+                for k in ends
+            ]
+            return "to " + " and ".join(each)
+        estimates = self.results["estimate"]
+        each = []
+        for corner in (estimates.argmin(), estimates.argmax()):
+            place: tuple[Any, ...] = tuple(np.unravel_index(int(corner), estimates.shape))
+            one = self.at(*place)
+            each.append(f"{wording.rounded(one.estimate, one.std_error)} ({self._place(place)})")
+        return "to between " + " and ".join(each)
+
+    def _turned(self) -> str:
+        holds = self.holds
+        if len(self.axes) == 1:
+            points = " and ".join(f"δ = {wording.number(point)}" for point in self.points)
+            if points:
+                return f"turns at {points}"
+        elif not holds.all():
+            distance = np.meshgrid(*(delta - self.neutral for delta in self.axes), indexing="ij")
+            far = np.where(holds, np.inf, np.sqrt(np.sum(np.square(distance), axis=0)))
+            nearest = np.unravel_index(np.argmin(far), far.shape)
+            return (
+                f"turns in {int((~holds).sum())} of {holds.size} combinations, of which the one "
+                f"nearest to no shift is {self._place(nearest)}"
+            )
+        return "does not turn in this range" if holds.all() else "holds nowhere in this range"
+
+    def _place(self, index: Sequence[Any]) -> str:
+        pairs = zip(self.groups, self.axes, index, strict=True)
+        return ", ".join(f"δ = {wording.exact(delta[k])} for {group}" for group, delta, k in pairs)
+
+
+def tipping_point(
+    mi: MultipleImputation,
+    analyse: Callable[[Any], Any],
+    column: str,
+    deltas: Any,
+    *,
+    by: str | None = None,
+    term: str | None = None,
+    operation: str = "add",
+    null: float = 0.0,
+    alpha: float = 0.05,
+    dfcom: float | None = None,
+    bootstrap: int | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TippingPoint:
+    """Shift the imputed values of a column step by step until the conclusion turns.
+
+    For each δ the imputed cells are shifted (`MultipleImputation.shift`), the analysis is repeated
+    on every completed table, and the estimates are pooled by Rubin's rules, as in R's rbmi. The
+    imputations are used again and nothing is refitted.
+
+    Parameters
+    ----------
+    mi : MultipleImputation
+        The completed tables; δ is relative to the assumption under which they were imputed.
+    analyse : callable
+        The analysis of a completed table, as in `MultipleImputation.analyse`: any estimand.
+    column : str
+        The column whose imputed cells are shifted.
+    deltas : array-like, or mapping of group to array-like
+        At least two values of δ. With `by`, a mapping gives each group its own.
+    by : str, optional
+        A column, such as the treatment arm. Each of its values has a δ of its own, and all
+        combinations are analysed. Groups without imputed cells are left out.
+    term : str, optional
+        The quantity of interest, if the analysis estimates several. By default the only one
+        beside an intercept.
+    operation : {"add", "multiply", "odds"} or "odds of LEVEL", default="add"
+        Whether δ is added to the imputed values, multiplies them, or multiplies the odds of their
+        levels.
+    null : float, default=0
+        Value of the term under the null hypothesis.
+    alpha : float, default=0.05
+        Significance level of the conclusion; intervals have the level 1 - alpha.
+    dfcom : float, optional
+        Degrees of freedom of complete data. By default those of the analyses, or infinity.
+    bootstrap : int, optional
+        Number of bootstrap samples, for analyses without standard errors.
+    levels : mapping of str to sequence, optional
+        The order of the levels of an ordinal column, for odds.
+    random_state : int, default=0
+        Seed of bootstrap samples and of levels that are re-drawn; the same for every δ.
+    n_jobs : int, optional
+        Number of processes, as in joblib. None runs in this process.
+    progress : callable, optional
+        Called with the number of finished values of δ and their total.
+
+    Returns
+    -------
+    TippingPoint
+        With ``.summary()``, ``.sentence()`` and ``.plot()``.
+
+    Raises
+    ------
+    ValueError
+        If the column has no imputed cells, if the term is not one of the analysis, or if the
+        analysis gives no standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from psmvae import MICEImputer, tipping_point
+    >>> rng = np.random.default_rng(0)
+    >>> df = pd.DataFrame({"arm": rng.integers(0, 2, 200), "y": rng.normal(size=200)})
+    >>> df["y"] += df["arm"]
+    >>> df.loc[rng.random(200) < 0.3, "y"] = np.nan
+    >>> mi = MICEImputer(random_state=0).fit(df).impute_multiple(df, m=5)
+    >>> def difference(table):
+    ...     one, other = (table["y"][table["arm"] == k] for k in (1, 0))
+    ...     return {"difference": (one.mean() - other.mean(), one.var() / len(one) * 2)}
+    >>> result = tipping_point(mi, difference, "y", {1: np.linspace(-4, 0, 5), 0: [0, 1]}, by="arm")
+    >>> result.summary().columns.tolist()[:3]
+    ['delta_0', 'delta_1', 'estimate']
+    >>> bool(result.holds.all())
+    False
+    """
+    check_alpha(alpha)
+    _check_operation(operation)
+    groups, labels = ((), None) if by is None else _groups(mi, by, column)
+    axes = _axes(deltas, groups)
+    points = list(itertools.product(*(delta.tolist() for delta in axes)))
+
+    def shifted(point: Sequence[float]) -> MultipleImputation:
+        values = [_shift_value(operation, delta) for delta in point]
+        delta = dict(zip(groups, values, strict=True)) if groups else values[0]
+        return mi.shift({column: delta}, groups=labels, levels=levels, random_state=random_state)
+
+    def infer(imputation: MultipleImputation) -> tuple[str, Inference, Backend]:
+        fits = imputation.analyse(
+            analyse, bootstrap=bootstrap, random_state=random_state, n_jobs=n_jobs
+        )
+        found = pooled_inference(only_term(fits, term), alpha=alpha, null=null, dfcom=dfcom)
+        return *next(iter(found.items())), fits.backend
+
+    # a column or an operation that cannot be shifted is reported before any analysis
+    shifted(points[0])
+    chosen, reference, backend = infer(mi)
+    check_standard_error(chosen, reference)
+    rows: list[Inference] = []
+    for point in points:
+        with warnings.catch_warnings():
+            # the analysis without a shift has warned
+            warnings.simplefilter("ignore", MissingInformationWarning)
+            rows.append(infer(shifted(point))[1])
+        if progress is not None:
+            progress(len(rows), len(points))
+    shape = [len(delta) for delta in axes]
+    columns = zip(Inference._fields, np.array(rows).T, strict=True)
+    results = {name: values.reshape(shape) for name, values in columns}
+    return TippingPoint(
+        column, chosen, operation, by, groups, axes, results, reference, null, alpha, mi.m,
+        backend,
+    )  # fmt: skip
+
+
+def _margin(low: Floats, high: Floats, reference: Inference, null: float, alpha: float) -> Floats:
+    """Distance of the confidence limits from null, positive where the conclusion holds."""
+    if not reference.p_value < alpha:
+        return -np.maximum(low - null, null - high)
+    return low - null if reference.estimate > null else null - high
+
+
+def _check_operation(operation: str) -> None:
+    if operation not in ("add", "multiply", "odds") and not operation.startswith("odds of "):
+        raise ValueError(
+            f"operation must be 'add', 'multiply', 'odds' or 'odds of LEVEL', got {operation!r}."
+        )
+
+
+def _shift_value(operation: str, delta: float) -> Any:
+    """Return the shift as `MultipleImputation.shift` reads it."""
+    if operation == "add":
+        return delta
+    return f"{'' if operation == 'multiply' else operation} × {delta!r}"
+
+
+def _axes(deltas: Any, groups: tuple[Any, ...]) -> tuple[Floats, ...]:
+    """Return the sorted values of δ for each group."""
+    if not isinstance(deltas, Mapping):
+        return (_axis(deltas),) * max(1, len(groups))
+    if set(deltas) != set(groups):
+        raise ValueError(
+            f"deltas must have the groups {quoted(groups)} of by, got {quoted(deltas)}."
+        )
+    return tuple(_axis(deltas[group]) for group in groups)
+
+
+def _axis(deltas: Any) -> Floats:
+    values = np.unique(np.asarray(deltas, dtype=np.float64))
+    if values.size < 2 or not np.isfinite(values).all():
+        raise ValueError(f"deltas must have at least two different finite values, got {deltas!r}.")
+    return values
+
+
+def _groups(mi: MultipleImputation, by: str, column: str) -> tuple[tuple[Any, ...], NDArray[Any]]:
+    """Return the values of `by` in rows with imputed cells, and those of all rows."""
+    frame = open_table(mi[0])
+    for name in (by, column):
+        if name not in frame.names:
+            raise ValueError(f"there is no column {name!r}; the columns are {quoted(frame.names)}.")
+    at = frame.names.index(by)
+    cells = frame.cells(at)
+    if mi.mask[:, at].any() or cells.missing.any():
+        raise ValueError(
+            f"by={by!r} has missing values, so that rows would change their group between "
+            "imputations; use a column without missing values."
+        )
+    found = set(cells.raw[mi.mask[:, frame.names.index(column)]].tolist())
+    if not found:
+        raise ValueError(f"column {column!r} has no imputed cells, so nothing can be shifted.")
+    return tuple(level for level in cells.levels() if level in found), cells.raw

@@ -1,0 +1,123 @@
+"""``psmvae sensitivity``: shifts of imputed values, from long files."""
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("statsmodels")
+
+TESTS = Path(__file__).parent.parent
+# written by benchmarks/r_delta.R
+R = json.loads((TESTS / "sensitivity" / "r_delta.json").read_text())
+FORMULA = ["--formula", "y ~ x1 + x2 + g", "--term", "x1", "--column", "y"]
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory) -> Path:
+    """Five imputations by R's mice."""
+    path = tmp_path_factory.mktemp("long") / "all.csv"
+    data = json.loads((TESTS / "multiple" / "r_pool.json").read_text())["statsmodels"]["data"]
+    pd.DataFrame(data).to_csv(path, index=False)
+    return path
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_estimates_equal_those_of_r(psmvae, long):
+    result = psmvae("sensitivity", long, *FORMULA, "--delta=-2:2:5", "--format", "csv")
+    assert result.code == 0, result.err
+    found = rows(result.out)
+    assert [float(row["delta"]) for row in found] == R["deltas"]
+    for row, expected in zip(found, R["all"], strict=True):
+        for name, value in expected.items():
+            assert float(row[name]) == pytest.approx(value, rel=1e-7)
+    assert "does not turn in this range." in result.err
+
+
+def test_table_sentence_and_picture_of_a_new_process(psmvae_process, long, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "out.png"
+    arguments = [*FORMULA, "--delta", "0,4,8", "--by", "z", "--plot", picture]
+    result = psmvae_process("sensitivity", long, *arguments)
+    assert result.code == 0, result.err
+    lines = result.out.splitlines()
+    assert lines[0].split("  ")[0] == "delta 0"
+    assert lines[0].endswith("conclusion holds")
+    assert len(lines) == 2 + 9 + 2
+    assert lines[-1].startswith("With the same estimand and analysis, adding δ to the imputed")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"wrote {picture}" in result.err
+
+
+def test_other_operations_and_families(psmvae, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    frame = pd.DataFrame({"x": x, "sick": np.where(x + rng.normal(size=200) > 0, "yes", "no")})
+    frame.loc[rng.random(200) < 0.2, "sick"] = None
+    source, output = tmp_path / "in.csv", tmp_path / "all.csv"
+    frame.to_csv(source, index=False)
+    assert psmvae("impute", source, "-o", output, "--multiple", 5, "--method", "mice").code == 0
+    arguments = ["--formula", "sick ~ x", "--family", "binomial", "--column", "sick"]
+    report = tmp_path / "out.md"
+    result = psmvae(
+        "sensitivity", output, *arguments, "--delta", "0.1,1,10", "--operation", "odds of yes",
+        "-o", report,
+    )  # fmt: skip
+    assert (result.code, result.out) == (0, "")
+    assert "probability of sick[yes]" in result.err
+    text = report.read_text()
+    assert text.startswith("| delta | estimate |")
+    assert "multiplying the odds of yes in the imputed cells of sick by δ" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--delta", "0:20"], ["--delta '0:20'", "0:20:21", "0,2,5"]),
+        (["--delta", "0:20:1"], ["--delta"]),
+        (["--delta", "a,b"], ["--delta"]),
+        (["--delta", "3"], ["--delta"]),
+        (["--delta", "0:1:3", "--column", "bmi"], ["--column", "'bmi'", "'x1'"]),
+        (["--delta", "0:1:3", "--by", "arm"], ["--by", "'arm'"]),
+        (["--delta", "0:1:3", "--term", "x3"], ["--term", "'x3'", "'x1', 'x2'"]),
+        (["--delta", "0:1:3", "--operation", "divide"], ["--operation 'divide'"]),
+        (["--delta", "0:1:3", "--operation", "odds"], ["factors above 0"]),
+        (["--delta", "0:1:3", "--plot", "out.jpg"], ["--plot", ".png"]),
+        (["--delta", "0:1:3", "--plot", "absent/out.png"], ["no folder"]),
+        (["--delta", "0:1:3", "--formula", "y x1"], ["response ~ term"]),
+    ],
+)
+def test_wrong_options_are_usage_errors(refused, long, options, parts):
+    message = refused(2, "sensitivity", long, *FORMULA, *options)
+    assert all(part in message for part in parts), message
+
+
+def test_the_term_must_be_named(refused, long):
+    arguments = ["--formula", "y ~ x1 + x2", "--column", "y", "--delta", "0:1:3"]
+    message = refused(2, "sensitivity", long, *arguments)
+    assert "--term: name the term of interest; the formula has 'Intercept', 'x1', 'x2'" in message
+
+
+def test_other_errors(refused, long, tmp_path, monkeypatch):
+    delta = ["--delta", "0:1:3"]
+    message = refused(1, "sensitivity", long, *FORMULA, *delta, "--column", "z")
+    assert "'z' has no imputed cells" in message
+    message = refused(1, "sensitivity", long, *FORMULA, *delta, "--by", "x2")
+    assert "by='x2' has missing values" in message
+    kept = tmp_path / "out.png"
+    kept.write_text("mine")
+    assert "--force" in refused(2, "sensitivity", long, *FORMULA, *delta, "--plot", kept)
+    assert kept.read_text() == "mine"
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    new = tmp_path / "new.png"
+    message = refused(1, "sensitivity", long, *FORMULA, *delta, "--plot", new)
+    assert "pip install 'psmvae[plot]'" in message
+    assert not new.exists()

@@ -1,0 +1,193 @@
+"""One analysis under several assumptions."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+from psmvae import MICEImputer, PSMVAEImputer, SelfMask, compare_assumptions
+
+N = 150
+
+
+def incomplete():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=N)
+    frame = pd.DataFrame({"x": x, "y": x + rng.normal(size=N) + 1})
+    frame["y"] = frame["y"].mask(rng.random(N) < 0.5 * (frame["y"] > 1))
+    return frame
+
+
+def mean(table):
+    y = np.asarray(table["y"], dtype=float)
+    return {"mean of y": (y.mean(), y.var(ddof=1) / len(y))}
+
+
+def slope(table):
+    smf = pytest.importorskip("statsmodels.formula.api")
+    return smf.ols("y ~ x", table).fit()
+
+
+def compare(assumptions, analyse=mean, **options):
+    options = {"imputer": MICEImputer(), "m": 5, "random_state": 0, "dfcom": N - 1} | options
+    return compare_assumptions(incomplete(), analyse, assumptions, **options)
+
+
+def test_each_row_is_the_analysis_under_its_assumption():
+    result = compare(["complete cases", "mar", {"shift": {"y": 2}}])
+    found = result.summary().set_index("assumption")
+    frame = incomplete()
+    mi = MICEImputer(random_state=0).fit(frame).impute_multiple(frame, m=5)
+    for name, one in (("mar", mi), ("mar, shift {'y': 2}", mi.shift({"y": 2}))):
+        expected = one.analyse(mean).pool(dfcom=N - 1).summary().iloc[0]
+        for column in ("estimate", "std_error", "conf_low", "conf_high", "p_value"):
+            assert found.loc[name, column] == pytest.approx(expected[column])
+    y = frame["y"].dropna()
+    half = stats.t.ppf(0.975, N - 1) * np.sqrt(y.var() / len(y))
+    row = found.loc["complete cases"]
+    limits = (y.mean(), y.mean() - half, y.mean() + half)
+    np.testing.assert_allclose(row[["estimate", "conf_low", "conf_high"]].astype(float), limits)
+    change = 2 * frame["y"].isna().mean()
+    assert found.loc["mar, shift {'y': 2}", "change"] == pytest.approx(change)
+    assert found.loc["mar", "change"] == 0
+    assert result.imputations[0] is None
+    assert result.imputations[2].info["shift"] == [{"delta": {"y": 2}}]
+
+
+def test_the_imputation_at_random_is_fitted_once(monkeypatch):
+    fits = []
+    fit = MICEImputer.fit
+    monkeypatch.setattr(MICEImputer, "fit", lambda self, X: fits.append(1) or fit(self, X))
+    shifts = [{"shift": {"y": delta}, "label": f"δ = {delta}"} for delta in (1, 2)]
+    result = compare(["mar", *shifts])
+    assert result.assumptions == ("mar", "δ = 1", "δ = 2")
+    assert len(fits) == 1
+
+
+def test_mask_models(monkeypatch):
+    """The imputer is fitted once for each mask model; training is replaced here."""
+    fitted = []
+
+    def fit(self, X):
+        fitted.append(self)
+        return MICEImputer(random_state=len(fitted)).fit(X)
+
+    monkeypatch.setattr(PSMVAEImputer, "fit", fit)
+    imputer = PSMVAEImputer(max_epochs=1)
+    named = SelfMask(columns=["y"])
+    shift = {"shift": {"y": 1}, "base": "latent"}
+    own = {"base": "network", "label": "all values"}
+    result = compare(["mar", "latent", "self", named, shift, own], imputer=imputer)
+    assert [one.mask_model for one in fitted] == ["none", "latent", "self", named, "network"]
+    assert {(one.max_epochs, one.random_state) for one in fitted} == {(1, 0)}
+    assert result.assumptions[5] == "all values"
+    assert result.assumptions[3:5] == ("SelfMask(columns=('y',))", "latent, shift {'y': 1}")
+    estimates = [one["mean of y"].estimate for one in result.results]
+    assert len(set(estimates)) == 6
+    assert estimates[4] - estimates[1] == pytest.approx(incomplete()["y"].isna().mean())
+    assert imputer.random_state is None
+    assert imputer.mask_model == PSMVAEImputer().mask_model
+
+
+def test_the_default_imputer_is_psmvae(monkeypatch):
+    made = []
+    monkeypatch.setattr(PSMVAEImputer, "_check_parameters", lambda self: made.append(self) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        compare_assumptions(incomplete(), mean)
+    assert made[0].mask_model == "none"
+
+
+def test_sentence():
+    text = compare(["complete cases", "mar", {"shift": {"y": -3}, "label": "δ = -3"}]).sentence(
+        estimand="the mean score"
+    )
+    assert text.startswith("With the same estimand and analysis, the mean score is 0.")
+    assert "p < 0.001) in complete cases, " in text
+    assert "p < 0.001) if missing at random, " in text
+    assert text.endswith(
+        " from that under 'mar'; the conclusion there, a value above 0 at the 5% level, does not "
+        "hold under 'δ = -3'."
+    )
+    same = compare(["mar", {"shift": {"y": 3}}]).sentence()
+    assert same.endswith("holds under all assumptions.")
+
+
+def test_several_terms_and_one_of_them():
+    result = compare(["complete cases", "mar"], slope, dfcom=None)
+    assert result.summary()["term"].tolist() == ["Intercept", "x"] * 2
+    assert "the estimate of x is" in result.sentence()
+    one = compare(["complete cases", "mar"], slope, term="x", dfcom=None)
+    assert one.terms == ("x",)
+    fitted = slope(incomplete().dropna())
+    assert one.results[0]["x"].p_value == pytest.approx(fitted.pvalues["x"])
+    assert one.results[0]["x"].conf_low == pytest.approx(fitted.conf_int().loc["x", 0])
+
+
+def test_complete_cases_of_other_tables():
+    frame = incomplete().assign(z=np.where(np.arange(N) < 100, np.nan, 1.0))
+    n = int(frame["y"].notna().sum())
+
+    def count(table):
+        return {"n": (float(len(table)), 1.0)}
+
+    for table in (frame, pl.from_pandas(frame)):
+        result = compare_assumptions(table, count, ["complete cases"], complete_on=["x", "y"])
+        assert result.results[0]["n"].estimate == n
+        assert type(result.summary()) is type(table)
+    array = compare_assumptions(frame.to_numpy(), count, ["complete cases"])
+    assert array.results[0]["n"].estimate == frame.dropna().shape[0]
+
+
+def test_bootstrap():
+    with pytest.raises(ValueError, match=r"no standard error of 'mean of y'.*bootstrap=200"):
+        compare(["complete cases"], lambda t: {"mean of y": t["y"].mean()})
+    result = compare(
+        ["complete cases", "mar"], lambda t: {"mean of y": t["y"].mean()}, bootstrap=30
+    )
+    expected = compare(["complete cases", "mar"])
+    for one, other in zip(result.results, expected.results, strict=True):
+        assert one["mean of y"].std_error == pytest.approx(other["mean of y"].std_error, rel=0.4)
+
+
+def test_forest_plot():
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    result = compare(["complete cases", "mar"], slope, dfcom=None)
+    axes = result.plot(figure.subplots(1, 2))
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == list(result.assumptions)
+    assert axes[1].get_xlabel() == "x with 95% interval"
+    with pytest.raises(ValueError, match="2 panels, got 1 axes"):
+        result.plot(figure.subplots())
+
+
+@pytest.mark.parametrize(
+    ("assumptions", "options", "error", "match"),
+    [
+        ("mar", {}, TypeError, "sequence of assumptions"),
+        ([], {}, TypeError, "sequence of assumptions"),
+        (["mar", "mar"], {}, ValueError, "more than once: 'mar'"),
+        (["latent"], {}, ValueError, "MICEImputer has no mask_model.*'latent'"),
+        (["mar", "selv"], {"imputer": PSMVAEImputer()}, ValueError, "selv"),
+        ([{"shfit": {"y": 1}}], {}, ValueError, "has 'shift' or 'base'"),
+        ([{"shift": {"y": 1}, "base": "complete cases"}], {}, ValueError, "no imputed cells"),
+        (["complete cases"], {"complete_on": ["q"]}, ValueError, "complete_on: there is no"),
+        (["mar"], {"alpha": 0}, ValueError, "alpha"),
+    ],
+)
+def test_bad_arguments_are_named(assumptions, options, error, match):
+    with pytest.raises(error, match=match):
+        compare(assumptions, **options)
+
+
+def test_no_complete_row():
+    frame = incomplete().assign(z=np.nan)
+    with pytest.raises(ValueError, match="no complete row"):
+        compare_assumptions(frame, mean, ["complete cases"])
+
+
+def test_terms_must_agree():
+    def uneven(table):
+        return {"a" if len(table) == N else "b": (1.0, 1.0)}
+
+    with pytest.raises(ValueError, match=r"\['b'\] under 'complete cases' and \['a'\] under 'mar'"):
+        compare(["complete cases", "mar"], uneven)
