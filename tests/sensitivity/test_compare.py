@@ -166,7 +166,7 @@ def test_forest_plot():
         ("mar", {}, TypeError, "sequence of assumptions"),
         ([], {}, TypeError, "sequence of assumptions"),
         (["mar", "mar"], {}, ValueError, "more than once: 'mar'"),
-        (["latent"], {}, ValueError, "MICEImputer has no mask_model.*'latent'"),
+        (["latent"], {}, ValueError, "mask_model must be 'auto', 'self', 'none'"),
         (["mar", "selv"], {"imputer": PSMVAEImputer()}, ValueError, "selv"),
         ([{"shfit": {"y": 1}}], {}, ValueError, "has 'shift' or 'base'"),
         ([{"shift": {"y": 1}, "base": "complete cases"}], {}, ValueError, "no imputed cells"),

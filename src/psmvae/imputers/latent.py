@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from psmvae.chained.chains import Chains
     from psmvae.inference.posterior import Posterior
-    from psmvae.mechanism.column import Question
+    from psmvae.mechanism.question import Question
     from psmvae.mechanism.table import Mechanism
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise

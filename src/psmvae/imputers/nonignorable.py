@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.mechanism.column import Question
-from psmvae.mechanism.families import Slope
+from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.wording import quoted
 

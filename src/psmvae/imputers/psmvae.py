@@ -21,7 +21,7 @@ from psmvae.nn.settings import LatentMask, LogisticMask, MaskModel, NoMask
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from psmvae.mechanism.column import Question
+    from psmvae.mechanism.question import Question
     from psmvae.mechanism.risk import RiskSets
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise
@@ -71,6 +71,11 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         minimise the error of the validation cells of each column. "auto" uses one sized to the
         table for 2,000 rows or more with the mask models "latent" and "none", unless
         ``validation_fraction`` is 0 or ``scale="student"``.
+
+    Attributes
+    ----------
+    risk_sets_ : RiskSets or None
+        Sets of rows at risk of the same columns, None where sets are the values of r.
 
     Examples
     --------

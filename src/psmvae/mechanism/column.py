@@ -12,8 +12,9 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.correction import Correction
-from psmvae.mechanism.families import Posterior, Shape, Slope, fit_families
+from psmvae.mechanism.families import Posterior, fit_families
 from psmvae.mechanism.observed import Observed, inflation_of
+from psmvae.mechanism.question import Question
 from psmvae.mechanism.rivals import Likelihoods
 
 Floats = NDArray[np.float64]
@@ -30,22 +31,6 @@ SCREEN_NATS, SCREEN_RATIO = 2.0, 0.25
 # Rows whose masks are used at most; fewest missing and observed cells.
 MAX_ROWS, MIN_CELLS = 10_000, 10
 N_DRAWS = 60
-
-
-@dataclass(frozen=True)
-class Question:
-    """What the user says about a column.
-
-    ``assumed`` is True where the user says that its value decides on its absence. ``shadow`` are
-    the numbers of the columns that may not influence the mask directly; the others enter its log
-    odds. All may not by default.
-    """
-
-    assumed: bool = False
-    shape: Shape = "auto"
-    sign: Literal["high", "low"] | None = None
-    slope: Slope | None = None
-    shadow: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.odds import Family, OddsFit, fit_odds
+from psmvae.mechanism.question import Shape, Slope
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Shape = Literal["auto", "straight", "ceiling", "smooth"]
 
 # Prior standard deviations: of the constant, of a slope for one standard deviation of the column,
 # of the difference between floor and ceiling, of the odds of a level.
@@ -32,14 +32,6 @@ WIDTHS, N_GRADUAL, N_REGION = (0.25, 0.6), 12, 8
 # Candidates with less weight than this are left out.
 MIN_WEIGHT = 0.02
 PRIOR = {"constant": 0.25, "straight": 0.25, "ceiling": 0.25, "region": 0.05, "smooth": 0.2}
-
-
-@dataclass(frozen=True)
-class Slope:
-    """What is known of a straight γ: mean and standard deviation, for one unit of ``value``."""
-
-    mean: float
-    sd: float
 
 
 @dataclass(frozen=True, eq=False)

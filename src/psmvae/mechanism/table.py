@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from psmvae.chained.predictors import Predictors
 from psmvae.chained.tilt import LogOdds
 from psmvae.kinds import KINDS, Column
-from psmvae.mechanism.column import Cells, Finding, Question, Tilt, fit_column
+from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.features import Features
+from psmvae.mechanism.question import Question
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
