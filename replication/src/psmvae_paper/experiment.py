@@ -131,13 +131,14 @@ class Experiment:
         seeds: Sequence[int] | None = None,
         datasets: Sequence[str] | None = None,
         methods: Sequence[str] | None = None,
+        mechanisms: Sequence[str] | None = None,
     ) -> Self:
-        """Return the experiment with other seeds, data sets or methods; None keeps its own.
+        """Return the experiment with other seeds, data sets, methods or mechanisms.
 
         Parameters
         ----------
-        seeds, datasets, methods : sequence, optional
-            The values.
+        seeds, datasets, methods, mechanisms : sequence, optional
+            The values. None keeps those of the experiment.
 
         Raises
         ------
@@ -152,7 +153,12 @@ class Experiment:
         >>> len(EXPERIMENTS["rmse20"].only(seeds=[0], datasets=["wine"], methods=["mean"]).cells())
         2
         """
-        given: dict[str, Any] = {"seeds": seeds, "datasets": datasets, "methods": methods}
+        given: dict[str, Any] = {
+            "seeds": seeds,
+            "datasets": datasets,
+            "methods": methods,
+            "mechanisms": mechanisms,
+        }
         for name, values in given.items():
             # a string would be split into its letters
             if isinstance(values, str) or not isinstance(values, Iterable | None):

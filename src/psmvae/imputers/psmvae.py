@@ -64,7 +64,8 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         P(m_j=1) / (1 + P(m_j=1)) for each column.
     n_sets : int or "auto", default="auto"
         Number of pattern sets, the values of r. "auto" chooses one to four by the BIC of a latent
-        class model of the masks, and one if ``mask_model="none"``.
+        class model of the masks, and one if ``mask_model="none"``. Where values were found to
+        explain their masks, sets are rows at risk of the same columns, at most this many.
     regression : Network, "auto" or None, default="auto"
         Network that predicts the conditional mean of x_mis from x_obs; z and r then model the
         residuals around it. It is pre-trained, and combined with factor analysis by weights that
@@ -151,11 +152,13 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
 
     def _fit_sets(self, encoded: Encoded) -> None:
         """Replace the sets of the model by those of the mechanism, if there is one."""
-        if self.n_sets != "auto" or self.mechanism_ is None or not self.mechanism_.tilts:
+        if self.mechanism_ is None or not self.mechanism_.tilts:
             return
         from psmvae.mechanism.risk import RiskSets
 
-        self.risk_sets_ = RiskSets.of(self.mechanism_, self._at_risk(encoded.x, encoded.m))
+        n_sets = None if self.n_sets == "auto" else int(self.n_sets)
+        at_risk = self._at_risk(encoded.x, encoded.m)
+        self.risk_sets_ = RiskSets.of(self.mechanism_, at_risk, n_sets)
         self.n_sets_, self.set_sizes_ = len(self.risk_sets_.size), self.risk_sets_.size
 
     def _at_risk(self, x: Floats, m: Bools) -> Floats:

@@ -47,9 +47,9 @@ class SetsMixin:
     def predict_set_proba(self: Any, X: Any) -> Floats:
         """Compute the probability of each pattern set.
 
-        This is q(r | x_obs, m), averaged over matched members. Where ``n_sets="auto"`` and the
-        values of columns were found to explain their masks, sets are rows at risk of the same
-        columns. Set 0 is the largest of the training table.
+        This is q(r | x_obs, m), averaged over matched members. Where the values of columns were
+        found to explain their masks, sets are rows at risk of the same columns. Set 0 is the
+        largest of the training table.
 
         Parameters
         ----------

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,11 @@ Ints = NDArray[np.intp]
 
 # The value of a cell must explain its mask better than chance by as many nats, and at least by
 # this fraction of what the other columns explain.
-MIN_NATS, MIN_RATIO = 4.0, 0.6
+MIN_NATS, MIN_RATIO = 7.0, 0.6
 # Given the value, the other columns must add little: at most this fraction of what it explains.
 MAX_ADDED = 0.1
 # The first comparison, without forests, is passed with less.
-SCREEN_NATS, SCREEN_RATIO = 2.0, 0.25
+SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
 # Rows whose masks are used at most; fewest missing and observed cells.
 MAX_ROWS, MIN_CELLS = 10_000, 10
 N_DRAWS = 60
@@ -166,46 +166,38 @@ def inputs_of(features: Floats, prediction: Floats) -> Floats:
 
 
 def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None = None) -> Finding:
-    """Compare the explanations of a column's mask, and fit the tilt where it is used."""
+    """Compare the explanations of a column's mask, and fit the tilt where it is used.
+
+    A first comparison is quick. A second one, with forests, follows only where the value of the
+    cells may explain their masks.
+    """
     missing = ~cells.observed
-    nothing = Likelihoods(np.nan, np.nan, np.nan)
+    counts = question.assumed, int(missing.sum()), len(missing)
+    nothing = Finding(Likelihoods(np.nan, np.nan, np.nan), "at random", *counts, None)
     enough = min(missing.sum(), cells.observed.sum()) >= MIN_CELLS
-    distinct = len(np.unique(cells.values)) > 1
-    finding = Finding(
-        nothing, "at random", question.assumed, int(missing.sum()), len(missing), None
-    )
-    if not (enough and distinct):
-        return finding
-    bins = Bins.of_levels(cells.values, cells.n_levels) if cells.n_levels else Bins.of(cells.values)
-    rows = np.sort(np.random.default_rng(seed).permutation(len(missing))[:MAX_ROWS])
-    folds = rivals.folds_of(len(missing), seed)
-    fit = _Fit(cells, question, bins, rows, folds, seed, n_jobs)
-    free = rivals.log_likelihood(
-        rivals.logistic(cells.inputs[rows], missing[rows], folds[rows]), missing[rows]
-    )
-    first = fit.run(first=True)
-    if not question.assumed and (first.gain < SCREEN_NATS or first.gain < SCREEN_RATIO * free):
-        found = Likelihoods(free, first.gain, np.nan)
-        return Finding(found, "at random", False, finding.n_missing, finding.n_rows, None)
-    second = fit.run(first=False)
-    grown = rivals.forest(cells.inputs[rows], missing[rows], seed, n_jobs)
-    regression = rivals.logistic(cells.inputs[rows], missing[rows], folds[rows])
-    for rival in (grown, 0.5 * (grown + regression)):
-        free = max(free, rivals.log_likelihood(rival, missing[rows]))
-    both = rivals.log_likelihood(fit.both(second), missing[rows])
-    likelihoods = Likelihoods(free, second.gain, both)
+    if not enough or len(np.unique(cells.values)) < 2:
+        return nothing
+    fit = _Fit.of(cells, question, seed, n_jobs)
+    regression = fit.logistic()
+    free = fit.gain(regression)
+    stage = fit.run(first=True)
+    passes = stage.gain >= SCREEN_NATS and stage.gain >= SCREEN_RATIO * free
+    if not (passes or question.assumed):
+        return replace(nothing, likelihoods=Likelihoods(free, stage.gain, np.nan))
+    stage = fit.run(first=False)
+    forest = fit.forest()
+    free = max(free, fit.gain(forest), fit.gain(0.5 * (forest + regression)))
+    both = fit.gain(fit.both(stage))
     explains = (
-        second.gain >= MIN_NATS
-        and second.gain >= MIN_RATIO * free
-        and both <= (1 + MAX_ADDED) * second.gain + MIN_NATS
+        stage.gain >= MIN_NATS
+        and stage.gain >= MIN_RATIO * free
+        and both <= (1 + MAX_ADDED) * stage.gain + MIN_NATS
+        and stage.posterior.best.family.name != "constant"
     )
-    flat = second.posterior.best.family.name == "constant"
-    if not question.assumed and (not explains or flat):
-        return Finding(likelihoods, "at random", False, finding.n_missing, finding.n_rows, None)
-    tilt = fit.tilt(second)
-    return Finding(
-        likelihoods, "own value", question.assumed, finding.n_missing, finding.n_rows, tilt
-    )
+    found = replace(nothing, likelihoods=Likelihoods(free, stage.gain, both))
+    if not (explains or question.assumed):
+        return found
+    return replace(found, chosen="own value", tilt=fit.tilt(stage))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +210,10 @@ class _Stage:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """The steps of a fit, which share the column."""
+    """The steps of a fit, which share the column.
+
+    ``rows`` are those whose masks are used, and ``folds`` those of all rows.
+    """
 
     cells: Cells
     question: Question
@@ -227,6 +222,30 @@ class _Fit:
     folds: Ints
     seed: int
     n_jobs: int | None
+
+    @classmethod
+    def of(cls, cells: Cells, question: Question, seed: int, n_jobs: int | None) -> Self:
+        """Choose bins, rows and folds."""
+        bins = Bins.of(cells.values)
+        if cells.n_levels:
+            bins = Bins.of_levels(cells.values, cells.n_levels)
+        n = len(cells.observed)
+        rows = np.sort(np.random.default_rng(seed).permutation(n)[:MAX_ROWS])
+        return cls(cells, question, bins, rows, rivals.folds_of(n, seed), seed, n_jobs)
+
+    def gain(self, probability: Floats) -> float:
+        """Return the log-likelihood of the masks in nats above that of a constant rate."""
+        return rivals.log_likelihood(probability, ~self.cells.observed[self.rows])
+
+    def logistic(self) -> Floats:
+        """Return the probability of each mask by a logistic regression on the other columns."""
+        missing = ~self.cells.observed[self.rows]
+        return rivals.logistic(self.cells.inputs[self.rows], missing, self.folds[self.rows])
+
+    def forest(self) -> Floats:
+        """Return the probability of each mask by a forest on the other columns."""
+        missing = ~self.cells.observed[self.rows]
+        return rivals.forest(self.cells.inputs[self.rows], missing, self.seed, self.n_jobs)
 
     @property
     def _others(self) -> Floats | None:
@@ -254,13 +273,14 @@ class _Fit:
             slope=question.slope, sign=question.sign, others=others, coarse=first,
         )  # fmt: skip
         held_out = rivals.own_value(posterior, p_obs[rows], missing, self.folds[rows], others)
-        return _Stage(observed, p_obs, posterior, rivals.log_likelihood(held_out, missing))
+        return _Stage(observed, p_obs, posterior, self.gain(held_out))
 
     def both(self, stage: _Stage) -> Floats:
         """Return the probability of each mask by the value of the cell and the other columns."""
         missing = ~self.cells.observed[self.rows]
+        best = Posterior((stage.posterior.best,), np.ones(1))
         return rivals.own_value(
-            stage.posterior, stage.p_obs[self.rows], missing, self.folds[self.rows],
+            best, stage.p_obs[self.rows], missing, self.folds[self.rows],
             self.cells.features[self.rows],
         )  # fmt: skip
 
@@ -288,4 +308,4 @@ class _Fit:
             extra_variance=(inflation**2 - 1) * float(np.mean(residual**2)),
             seed=self.seed, n_jobs=self.n_jobs,
         )  # fmt: skip
-        return Tilt(tilt.observed, tilt.gamma, tilt.weight, tilt.draws, correction, tilt.family)
+        return replace(tilt, correction=correction)

@@ -70,7 +70,7 @@ class Correction:
         n_jobs : int, optional
             Jobs that grow the forest.
         """
-        from sklearn.linear_model import RidgeCV
+        from sklearn.linear_model import Ridge, RidgeCV
 
         weight = weight / weight.mean()
         none = cls(np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(features.shape[1]), 0.0, None)
@@ -80,7 +80,8 @@ class Correction:
         predicted = np.empty(len(values))
         for k in np.unique(folds):
             train = folds != k
-            part = RidgeCV(ALPHAS).fit(features[train], values[train], sample_weight=weight[train])
+            part = Ridge(ridge.alpha_)
+            part.fit(features[train], values[train], sample_weight=weight[train])
             predicted[~train] = part.predict(features[~train])
         parts = [*estimates.T, predicted]
         grown: Any = None

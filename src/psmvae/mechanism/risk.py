@@ -35,14 +35,18 @@ class RiskSets:
     size: Floats
 
     @classmethod
-    def of(cls, mechanism: Mechanism, probability: Floats) -> Self:
-        """Make the sets of training rows with probabilities of being at risk ``(row, column)``."""
+    def of(cls, mechanism: Mechanism, probability: Floats, n_sets: int | None = None) -> Self:
+        """Make the sets of training rows with probabilities of being at risk ``(row, column)``.
+
+        ``n_sets`` is their number at most.
+        """
         names = [mechanism.columns[j].name for j in mechanism.tilts]
         nats = np.array([mechanism[name].likelihoods.own_value for name in names])
         columns = np.sort(np.argsort(-np.nan_to_num(nats), kind="stable")[:MAX_COLUMNS])
         patterns = np.array(list(product((False, True), repeat=len(columns))))
         size = _proba(probability[:, columns], patterns).mean(0)
-        kept = patterns[size >= min(MIN_SIZE, size.max())]
+        largest = np.sort(size)[::-1][: n_sets or len(size)]
+        kept = patterns[size >= max(min(MIN_SIZE, size.max()), largest[-1])][:n_sets]
         size = cls(columns, kept, np.zeros(len(kept))).proba(probability).mean(0)
         order = np.argsort(-size, kind="stable")
         return cls(columns, kept[order], size[order])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.mechanism.families import Posterior, fit_collapsed
-from psmvae.mechanism.odds import probability_missing
+from psmvae.mechanism.odds import Family, fit_odds, probability_missing
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -17,8 +17,8 @@ Ints = NDArray[np.intp]
 
 N_FOLDS = 4
 N_TREES, MIN_LEAF, FEATURE_FRACTION = 100, 5, 0.5
-# Inverse of the regularisation of the logistic regression.
-C_LOGISTIC = 0.1
+# Precision of the prior of coefficients of the logistic regression, on standardised features.
+PRECISION_LOGISTIC = 10.0
 # Share of the missing rate in the forest's probabilities, so that none is 0 or 1.
 FLOOR = 0.02
 
@@ -68,14 +68,13 @@ def own_value(
 
 def logistic(features: Floats, missing: Bools, folds: Ints) -> Floats:
     """Return the probability of each mask by a logistic regression on the other columns."""
-    from sklearn.linear_model import LogisticRegression
+    # with a single bin, the odds are those of a logistic regression
+    ones = np.ones((len(features), 1))
+    constant = Family("constant", np.ones((1, 1)), np.full((1, 1), 1e-4))
 
     def fitted(train: Bools) -> Floats:
-        if len(np.unique(missing[train])) < 2:
-            return np.full(int((~train).sum()), missing.mean())
-        model = LogisticRegression(C=C_LOGISTIC, max_iter=300)
-        model.fit(features[train], missing[train])
-        return np.asarray(model.predict_proba(features[~train])[:, 1])
+        fit = fit_odds(ones[train], missing[train], constant, features[train], PRECISION_LOGISTIC)
+        return probability_missing(fit, ones[~train], features[~train])
 
     return _by_fold(fitted, folds)
 

@@ -157,7 +157,12 @@ def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
     _check(arrays["mixture"].shape == (len(parts),), "mixture")
     _check(len(bins.edges) == n_bins - 1 == len(bins.share) - 1, "edges")
     return Tilt(
-        observed, arrays["gamma"], arrays["weight"], draws, correction, str(plain["family"])
+        observed,
+        arrays["gamma"],
+        arrays["weight"],
+        draws,
+        correction,
+        str(plain["family"]),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from psmvae.chained.predictors import Predictors
 from psmvae.chained.tilt import LogOdds
@@ -98,11 +99,13 @@ class Mechanism(Mapping[str, Finding]):
         features = Features.of(predictors, m)
         table = features.table(x, m, predictions)
         found = {}
-        for j in sorted(questions, key=lambda j: m[:, j].sum()):
-            if deadline is not None and time.perf_counter() > deadline:
-                break
-            cells = _cells(features, table, j, x, m, predictions[j], held_out)
-            found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
+        # the matrices are small: several threads take longer than one
+        with threadpool_limits(1, "blas"):
+            for j in sorted(questions, key=lambda j: m[:, j].sum()):
+                if deadline is not None and time.perf_counter() > deadline:
+                    break
+                cells = _cells(features, table, j, x, m, predictions[j], held_out)
+                found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
         return cls(features, {columns[j].name: found[j] for j in sorted(found)})
 
     def __getitem__(self, name: str) -> Finding:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A part of an experiment, by size, seeds, data sets and methods."""
+    """A part of an experiment, by size, seeds, data sets, methods and mechanisms."""
 
     quick: Annotated[
         bool,
@@ -46,6 +46,15 @@ class Selection:
             help="These methods (repeatable, or with commas).",
         ),
     ] = None
+    mechanisms: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--mechanisms",
+            metavar="NAMES",
+            show_default=False,
+            help="These mechanisms, such as mcar or mnar (repeatable, or with commas).",
+        ),
+    ] = None
 
     def of(self, name: str, records: list[dict[str, Any]] | None = None) -> Experiment:
         """The selected part of an experiment.
@@ -59,7 +68,7 @@ class Selection:
             whole = find_experiment(name)
             whole = whole.quick() if self.quick else whole
             seeds, datasets = _seeds(self.seeds), _names(self.datasets)
-            part = whole.only(seeds, datasets, _names(self.methods))
+            part = whole.only(seeds, datasets, _names(self.methods), _names(self.mechanisms))
         except ValueError as error:
             raise UsageError(str(error)) from error
         if not self.quick:
@@ -69,7 +78,11 @@ class Selection:
     def options(self) -> str:
         """The same selection as options of a shell command."""
         text = " --quick" if self.quick else ""
-        for option, values in (("--datasets", self.datasets), ("--methods", self.methods)):
+        for option, values in (
+            ("--datasets", self.datasets),
+            ("--methods", self.methods),
+            ("--mechanisms", self.mechanisms),
+        ):
             text += f" {option} {shlex.quote(','.join(values))}" if values else ""
         return text + (f" --seeds {shlex.quote(self.seeds)}" if self.seeds else "")
 
