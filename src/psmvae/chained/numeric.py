@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri_exp
 
 from psmvae.chained.regression import Draws, Posterior, regress
 
@@ -69,8 +70,7 @@ class NumericParameters(NamedTuple):
         if pmm:
             return self._nearest(mean, rng)
         if normal:
-            sigma, n_cells = self.sigma[:, None], mean.shape[1]
-            return _truncated(lambda: mean + sigma * rng.normal(n_cells), low, high)
+            return _normal(mean, self.sigma[:, None], low, high, rng)
         log_scale = ((terms - self.center[:, None]) @ self.log_scale[..., None])[..., 0]
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         n_donors = max(MIN_DONORS, int(DONOR_FRACTION * self.donor.shape[1]))
@@ -183,6 +183,22 @@ def fit_numeric(
         np.take_along_axis(fitted, order, 1),
         np.take_along_axis(np.ascontiguousarray(donor), order, 1),
     )
+
+
+def _normal(mean: Floats, sigma: Floats, low: float, high: float, rng: Draws) -> Floats:
+    """Draw Normal numbers, truncated to the bounds."""
+    if np.isinf(low) and np.isinf(high):
+        return mean + sigma * rng.normal(mean.shape[1])
+    # the quantile of a uniform number between the probabilities of the bounds; below the mean of
+    # them in logarithms, above it by symmetry
+    below, above = (low - mean) / sigma, (high - mean) / sigma
+    flipped = below + above > 0
+    first, last = np.where(flipped, -above, below), np.where(flipped, -below, above)
+    first, last = log_ndtr(first), log_ndtr(last)
+    uniform = rng.uniform(mean.shape[1])
+    log_p = last + np.log1p(-uniform * -np.expm1(first - last))
+    drawn = ndtri_exp(log_p)
+    return np.clip(mean + sigma * np.where(flipped, -drawn, drawn), low, high)
 
 
 def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:

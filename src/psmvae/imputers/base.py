@@ -256,7 +256,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
         incomplete: Bools = np.asarray(~m.all(1))
-        completion = Completion(frame, codec, self.schema_.names, incomplete, where)
+        completion = Completion(
+            frame, codec, self.schema_.names, incomplete, where, donors=self._draws_donors()
+        )
         fixed = random_state is None
         seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
         drawn = np.zeros((0, n, x.shape[1]))
@@ -311,6 +313,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def _draws_are_proper(self) -> bool:
         """Return whether draws include the uncertainty of the parameters."""
+        return False
+
+    def _draws_donors(self) -> bool:
+        """Return whether all draws of numeric columns are observed values."""
         return False
 
     def _seed(self, purpose: int) -> int:

@@ -101,6 +101,7 @@ class MICEImputer(ChainImputer):
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         from psmvae.chained.chains import Chains, settings_for
+        from psmvae.kinds.bounds import model_bounds
 
         del callback, began
         allowed = self._allowed()
@@ -110,15 +111,16 @@ class MICEImputer(ChainImputer):
             columns,
             self._model_values(encoded.x, encoded.m),
             encoded.m,
-            bounds=[(-np.inf, np.inf)] * len(columns),
+            bounds=[model_bounds(column) for column in columns],
             seed=self._seed(3),
             allowed=allowed,
             settings=settings_for(
                 self.n_rows_,
-                sum(_work(column) for column in columns),
+                len(columns),
                 METHODS[self.method],
                 nonlinear=False,
                 fraction=WORK,
+                n_regressions=sum(_work(column) for column in columns),
             ),
         )
         self._warn_of_dropped()
@@ -164,6 +166,9 @@ class MICEImputer(ChainImputer):
 
     def _draws_are_proper(self) -> bool:
         return True
+
+    def _draws_donors(self) -> bool:
+        return self.method == "pmm"
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         return self.chains_.draw(self._model_values(x, m), m, n, seed)
