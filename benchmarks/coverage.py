@@ -115,7 +115,8 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
     import torch
     from psmvae_paper.stacked_fit import fit_stacked
 
-    from psmvae.imputers.proper import bounds_of, learn
+    from psmvae.imputers.proper import learn
+    from psmvae.kinds.bounds import model_bounds
 
     class Recorded(PSMVAEImputer):
         """Keeps the validation cells; the chains are fitted by the workers."""
@@ -134,7 +135,7 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
         with torch.no_grad():
             learned = learn(imputer, encoded, held_out)
         columns = imputer.schema_.modelled
-        bounds = [bounds_of(column) for column in columns]
+        bounds = [model_bounds(column) for column in columns]
         jobs.append((columns, encoded.x, encoded.m, bounds, learned, imputer._seed(5)))  # noqa: SLF001
     return jobs
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.chains import Chains, Learned, Settings, settings_for
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psmvae.imputers.latent import LatentImputer
-    from psmvae.kinds import Column
     from psmvae.table.codec import Encoded
 
 # Operations per second of the chains, a low estimate, and the fraction of `max_time` for them.
@@ -28,11 +26,13 @@ def fit_chains(
     imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None, began: float
 ) -> Chains:
     """Fit chained regressions to the training table, with the predictions of the trained model."""
+    from psmvae.kinds.bounds import model_bounds
+
     return Chains.fit(
         imputer.schema_.modelled,
         encoded.x,
         encoded.m,
-        bounds=[bounds_of(column) for column in imputer.schema_.modelled],
+        bounds=[model_bounds(column) for column in imputer.schema_.modelled],
         seed=imputer._seed(5),
         learned=learn(imputer, encoded, held_out),
         settings=_settings(imputer, encoded.x.shape, began),
@@ -75,23 +75,6 @@ def draw_chains(
         for j, prediction in _by_table_column(imputer, predicted).items()
     }
     return chains.draw(x, m, n, seed, learned)
-
-
-def bounds_of(column: Column) -> tuple[float, float]:
-    """Return the limits of a numeric column in model values; infinite ones if it has none."""
-    from psmvae.kinds import KINDS
-
-    if column.levels:
-        return -np.inf, np.inf
-    limits = np.array(
-        [
-            -np.inf if column.low is None else column.low,
-            np.inf if column.high is None else column.high,
-        ]
-    )
-    with np.errstate(all="ignore"):
-        low, high = KINDS[column.kind].standardise(limits, column)
-    return (-np.inf if np.isnan(low) else float(low)), float(high)
 
 
 def _settings(imputer: LatentImputer, shape: tuple[int, ...], began: float) -> Settings:
