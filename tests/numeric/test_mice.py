@@ -50,43 +50,33 @@ def test_variance_between_imputations_equals_the_closed_form():
     assert np.mean(errors) == pytest.approx(0.0, abs=1.2)
 
 
-def stacked_studies(n=100):
-    """The table of benchmarks/mice_r.py."""
-    rng = np.random.default_rng(0)
-    study = np.repeat([1, 2], n)
-    x = rng.normal(size=2 * n) + 0.5 * (study == 2)
-    w = 0.5 * x + rng.normal(size=2 * n)
-    y = 1 + x + 0.5 * w + rng.normal(size=2 * n)
-    dose = np.where(study == 1, 0.0, rng.uniform(1, 3, 2 * n))
-    table = pd.DataFrame({"study": study, "dose": dose, "x": x, "w": w, "y": y})
-    table.loc[study == 2, "y"] = np.nan
-    table.loc[rng.random(2 * n) < 0.1, "w"] = np.nan
-    return table.round(6)
+@pytest.fixture(scope="module")
+def stacked(benchmark):
+    """The table of two studies that R's mice imputed too."""
+    return benchmark("mice_r").stacked_studies()
 
 
 class TestStackedStudies:
     """y is observed in the first study only, where the study and the dose are constant."""
 
     @pytest.mark.parametrize("method", ["norm", "pmm"])
-    def test_mean_and_spread_are_those_of_r(self, method):
-        table = stacked_studies()
+    def test_mean_and_spread_are_those_of_r(self, stacked, method):
         record = json.loads((ROOT / "benchmarks" / "results" / "mice_r.json").read_text())
         key = {"table": "stacked", "method": method, "analysis": "mean"}
         theirs = [each for each in record["R"] if each.items() >= key.items()]
         with pytest.warns(UserWarning, match="study, dose for y"):
-            imputer = MICEImputer(method=method, random_state=0).fit(table)
+            imputer = MICEImputer(method=method, random_state=0).fit(stacked)
         assert imputer.dropped_ == {"y": ["study", "dose"]}
-        means = np.array([draw["y"].mean() for draw in imputer.sample(table, n=60)])
+        means = np.array([draw["y"].mean() for draw in imputer.sample(stacked, n=60)])
         spread = np.sqrt(np.mean([each["b"] for each in theirs]))
         estimate = np.mean([each["estimate"] for each in theirs])
         # relative standard errors: 9 % of 60 draws, 7 % of R's 100
         assert means.std(ddof=1) == pytest.approx(spread, rel=0.3)
         assert means.mean() == pytest.approx(estimate, abs=4 * spread / np.sqrt(60))
 
-    def test_levels_leave_out_the_same_predictors(self):
-        table = stacked_studies()
-        sick = np.where(table["y"].isna(), None, np.where(table["y"] > 1, "yes", "no"))
-        table = table.assign(y=sick)
+    def test_levels_leave_out_the_same_predictors(self, stacked):
+        sick = np.where(stacked["y"].isna(), None, np.where(stacked["y"] > 1, "yes", "no"))
+        table = stacked.assign(y=sick)
         with pytest.warns(UserWarning, match="study, dose for y"):
             imputer = MICEImputer(random_state=0).fit(table)
         shares = [(draw["y"] == "yes").mean() for draw in imputer.sample(table, n=20)]

@@ -198,7 +198,7 @@ def _normal(mean: Floats, sigma: Floats, low: float, high: float, rng: Draws) ->
     uniform = rng.uniform(mean.shape[1])
     log_p = last + np.log1p(-uniform * -np.expm1(first - last))
     drawn = ndtri_exp(log_p)
-    return np.clip(mean + sigma * np.where(flipped, -drawn, drawn), low, high)
+    return np.asarray(np.clip(mean + sigma * np.where(flipped, -drawn, drawn), low, high))
 
 
 def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:
