@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # Cells of a table whose regressions are faster with one thread: threads of BLAS wait for one
-# another in decompositions of small matrices, up to fifty times as long on a busy machine.
+# another in decompositions of small matrices, many times as long on a busy machine.
 MAX_SMALL = 1_000_000
 
 
