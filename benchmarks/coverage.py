@@ -115,7 +115,8 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
     import torch
     from psmvae_paper.stacked_fit import fit_stacked
 
-    from psmvae.imputers.proper import bounds_of, learn
+    from psmvae.imputers.proper import learn
+    from psmvae.kinds.bounds import model_bounds
 
     class Recorded(PSMVAEImputer):
         """Keeps the validation cells; the chains are fitted by the workers."""
@@ -134,7 +135,7 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
         with torch.no_grad():
             learned = learn(imputer, encoded, held_out)
         columns = imputer.schema_.modelled
-        bounds = [bounds_of(column) for column in columns]
+        bounds = [model_bounds(column) for column in columns]
         jobs.append((columns, encoded.x, encoded.m, bounds, learned, imputer._seed(5)))  # noqa: SLF001
     return jobs
 
@@ -168,7 +169,6 @@ def record(out: Path, design: str, n: int, each: list[dict[str, dict[str, Table]
     truth = {term: b for term, (b, _) in analyse(design, truth_table).items()}
     records = json.loads(out.read_text()) if out.exists() else {}
     entry = records.setdefault(f"{design}, {n}", {})
-    entry.pop("earlier", None)
     seconds = [one.pop("seconds")[""][0] for one in each if "seconds" in one]
     if seconds:
         entry["seconds"] = float(np.median(seconds))
@@ -235,8 +235,7 @@ def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
     terms = list(entry["full data"]) if "full data" in entry else list(entry[present[0]])
     counts = {method: entry[method][terms[0]]["tables"] for method in present}
     most = max(counts.values())
-    earlier = ", before the parameters of a draw changed over its rounds" * ("earlier" in entry)
-    lines = [f"{n:,} rows, {most} tables{earlier}", "", f"| | {' | '.join(terms)} |"]
+    lines = [f"{n:,} rows, {most} tables", "", f"| | {' | '.join(terms)} |"]
     lines.append("| --- |" + " --- |" * len(terms))
     for method in present:
         cells = []

@@ -47,7 +47,7 @@ def make(design: str, rng: np.random.Generator, n: int) -> tuple[Floats, Bools]:
     if kind == "mixed":
         table = _mixed(rng, n)
         return table, rng.random(table.shape) < 0.2
-    a, b, c = rng.multivariate_normal(np.zeros(3), 0.4 + 0.6 * np.eye(3), n).T
+    a, b, c = _correlated(rng, n, 3)
     mean, grows = MEANS[kind]
     y = mean(a, b) + np.exp(0.5 * a if grows else 0.0) * rng.normal(size=n)
     table = np.column_stack([y, a, b, c])
@@ -58,8 +58,15 @@ def make(design: str, rng: np.random.Generator, n: int) -> tuple[Floats, Bools]:
     return table, missing
 
 
+def _correlated(rng: np.random.Generator, n: int, k: int) -> Floats:
+    """Draw ``k`` Normal columns with correlations of .4, ``(column, row)``."""
+    covariance = 0.4 + 0.6 * np.eye(k)
+    # eigenvectors of equal eigenvalues, NumPy's default, would differ between machines
+    return rng.multivariate_normal(np.zeros(k), covariance, n, method="cholesky").T
+
+
 def _mixed(rng: np.random.Generator, n: int) -> Floats:
-    z = rng.multivariate_normal(np.zeros(4), 0.4 + 0.6 * np.eye(4), n).T
+    z = _correlated(rng, n, 4)
     binary = (z[0] + rng.logistic(size=n) > 0).astype(float)
     ordinal = 1.0 + np.digitize(z[1] + 0.7 * rng.normal(size=n), [-1.0, 0.2, 1.1])
     count = rng.poisson(np.exp(0.5 + 0.4 * z[2])).astype(float)

@@ -35,7 +35,7 @@ PAGE = DOCS / "multiple_imputation.md"
 M = 20
 TABLES = ("nhanes2", "boys", "selfreport", "stacked")
 ORDERED = {"gen": ["G1", "G2", "G3", "G4", "G5"], "phb": ["P1", "P2", "P3", "P4", "P5", "P6"]}
-# R does not round draws of "norm"
+# R does not round draws of "norm", and has no bounds
 REAL = {"nhanes2": ("chl",), "boys": ("tv",), "selfreport": ("age", "hr", "wr"), "stacked": ()}
 FORMULAS = {
     "nhanes2": {"mean": "bmi ~ 1", "regression": "chl ~ bmi + C(hyp)"},
@@ -71,10 +71,12 @@ def read(path: Path) -> pd.DataFrame:
 def measure(name: str, table: pd.DataFrame, method: str, seed: int) -> list[dict[str, Any]]:
     """Impute a table and pool its analyses."""
     kinds = dict.fromkeys(REAL[name], "real")
+    bounds = dict.fromkeys(table.select_dtypes("float"), (None, None))
     with warnings.catch_warnings():
         # predictors that are left out, and much missing information
         warnings.simplefilter("ignore", UserWarning)
-        imputer = MICEImputer(method=method, kinds=kinds, random_state=seed).fit(table)
+        imputer = MICEImputer(method=method, kinds=kinds, bounds=bounds, random_state=seed)
+        imputer.fit(table)
         mi = imputer.impute_multiple(table, m=M)
         records = []
         for analysis, formula in FORMULAS[name].items():

@@ -97,6 +97,19 @@ class TestNumeric:
         assert drawn.min() >= 0
         assert np.mean(drawn == 0) < 1e-3
 
+    @pytest.mark.parametrize(
+        ("low", "high"), [(6.0, np.inf), (-np.inf, -8.0), (0.5, 0.7), (-9.0, 1.0)]
+    )
+    def test_normal_draws_are_of_the_truncated_distribution(self, low, high):
+        one, none = np.ones((1, 1)), np.zeros((1, 0))
+        found = NumericParameters(one, one, one[0], one[0], 2 * one[0], one, none, none)
+        rng, terms = Draws.seeded(0, [0]), np.ones((1, 3000, 1))
+        drawn = found.draw(
+            terms, np.zeros(3000), rng, pmm=False, low=low, high=high, normal=True
+        )  # fmt: skip
+        exact = stats.truncnorm((low - 1) / 2, (high - 1) / 2, loc=1, scale=2)
+        assert stats.kstest(drawn[0], exact.cdf).pvalue > 0.001
+
     def test_pmm_takes_one_of_the_five_nearest_values(self):
         values = np.arange(20.0)[None]
         one = np.zeros((1, 1))

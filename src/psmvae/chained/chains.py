@@ -77,10 +77,15 @@ def settings_for(
     *,
     nonlinear: bool = True,
     fraction: float = 1.0,
+    n_regressions: int | None = None,
 ) -> Settings:
-    """Choose the numbers of chains and rounds; ``fraction`` is that of the usual work."""
+    """Choose the numbers of chains and rounds.
+
+    ``fraction`` is that of the usual work. ``n_regressions`` is the number of linear regressions
+    that take the time of one round; that of the columns by default.
+    """
     n_terms = min(n_columns, MAX_LINEAR) + (MAX_TERMS if nonlinear else 0)
-    operations = 2.0 * n_rows * n_columns * n_terms**2
+    operations = 2.0 * n_rows * (n_regressions or n_columns) * n_terms**2
     affordable = fraction * OPERATIONS / max(operations, 1.0)
     chain_rounds = int(np.clip(affordable, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS))
     n_chains = max(1, chain_rounds // N_ROUNDS)
@@ -92,7 +97,10 @@ def settings_for(
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """The regression of one column: its predictors, nonlinear terms and bounds."""
+    """The regression of one column: its predictors, nonlinear terms and bounds.
+
+    ``low`` and ``high`` are in units of the column's predictor.
+    """
 
     j: int
     linear: NDArray[np.intp]
@@ -146,7 +154,7 @@ class Chains:
     ) -> Chains:
         """Fit chains to the model values ``x`` with mask ``m``, both ``(row, column)``.
 
-        ``bounds`` are the limits of each column's predictor in model values. ``allowed``
+        ``bounds`` are the limits of each numeric column in model values. ``allowed``
         ``(column, column)`` says which columns (second axis) may predict a column. ``tilts`` are
         the log odds of going missing of columns whose values decide on their absence.
         """
@@ -424,7 +432,8 @@ def _targets(
         pmm = settings.numeric_draws == "pmm"
         if settings.numeric_draws == "auto" and column.kind in ("integer", "count"):
             pmm = len(np.unique(x[rows, j])) <= MAX_DISTINCT
-        targets.append(Target(j, linear, basis, pmm, *bounds[j]))
+        limits = predictors.limits(j, bounds[j])
+        targets.append(Target(j, linear, basis, pmm, *limits))
     return targets
 
 

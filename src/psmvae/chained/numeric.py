@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtri_exp
 
 from psmvae.chained.regression import Draws, Posterior, regress
 from psmvae.chained.tilt import take_one
@@ -73,16 +74,24 @@ class NumericParameters(NamedTuple):
 
         ``log_odds`` are those of going missing, where the value of a cell decides on its absence.
         """
-        propose = self._proposal(terms, learned, rng, pmm=pmm, normal=normal, tilted=log_odds)
-        bounds = (-np.inf, np.inf) if pmm else (low, high)
-        if log_odds is None:
-            return _truncated(propose, *bounds)
-        return take_one(lambda: _truncated(propose, *bounds), log_odds, rng)
+        propose = self._proposal(
+            terms, learned, rng, pmm=pmm, low=low, high=high, normal=normal, tilted=log_odds
+        )
+        return propose() if log_odds is None else take_one(propose, log_odds, rng)
 
     def _proposal(
-        self, terms: Floats, learned: Floats, rng: Draws, *, pmm: bool, normal: bool, tilted: Any
+        self,
+        terms: Floats,
+        learned: Floats,
+        rng: Draws,
+        *,
+        pmm: bool,
+        low: float,
+        high: float,
+        normal: bool,
+        tilted: Any,
     ) -> Callable[[], Floats]:
-        """Return a function that draws cells.
+        """Return a function that draws cells, truncated to the bounds.
 
         Under a tilt there are more donors: some of few similar rows would be taken too often.
         """
@@ -91,14 +100,16 @@ class NumericParameters(NamedTuple):
             n_near = PMM_DONORS if tilted is None else max(PMM_DONORS, int(TILTED_PMM_FRACTION * n))
             return lambda: self._nearest(mean, n_near, rng)
         if normal:
-            sigma, n_cells = self.sigma[:, None], mean.shape[1]
-            return lambda: mean + sigma * rng.normal(n_cells)
+            sigma = self.sigma[:, None]
+            return lambda: _normal(mean, sigma, low, high, rng)
         log_scale = ((terms - self.center[:, None]) @ self.log_scale[..., None])[..., 0]
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         n_donors = max(MIN_DONORS, int(DONOR_FRACTION * n))
         if tilted is not None:
             n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
-        return lambda: mean + noise * self._donors(mean, n_donors, rng)
+        return lambda: _truncated(
+            lambda: mean + noise * self._donors(mean, n_donors, rng), low, high
+        )
 
     def _nearest(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
         """Return the value of one of the ``n_donors`` rows with the nearest means."""
@@ -207,6 +218,22 @@ def fit_numeric(
         np.take_along_axis(fitted, order, 1),
         np.take_along_axis(np.ascontiguousarray(donor), order, 1),
     )
+
+
+def _normal(mean: Floats, sigma: Floats, low: float, high: float, rng: Draws) -> Floats:
+    """Draw Normal numbers, truncated to the bounds."""
+    if np.isinf(low) and np.isinf(high):
+        return mean + sigma * rng.normal(mean.shape[1])
+    # the quantile of a uniform number between the probabilities of the bounds; below the mean of
+    # them in logarithms, above it by symmetry
+    below, above = (low - mean) / sigma, (high - mean) / sigma
+    flipped = below + above > 0
+    first, last = np.where(flipped, -above, below), np.where(flipped, -below, above)
+    first, last = log_ndtr(first), log_ndtr(last)
+    uniform = rng.uniform(mean.shape[1])
+    log_p = last + np.log1p(-uniform * -np.expm1(first - last))
+    drawn = ndtri_exp(log_p)
+    return np.asarray(np.clip(mean + sigma * np.where(flipped, -drawn, drawn), low, high))
 
 
 def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:

@@ -62,6 +62,18 @@ class Predictors:
         ]
         return encoded
 
+    def limits(self, j: int, bounds: tuple[float, float]) -> tuple[float, float]:
+        """Return bounds of a numeric column's model values in units of its predictor."""
+        if self.columns[j].levels:
+            return bounds
+        low, high = bounds
+        if self.columns[j].kind == "count":
+            # values above -0.5 are rounded to 0 or more
+            low, high = np.log1p([max(low, -0.5), high])
+        at = self.of(j)[0]
+        center, scale = self.center[at], self.scale[at]
+        return float((low - center) / scale), float((high - center) / scale)
+
     def of(self, j: int) -> NDArray[np.intp]:
         """Return the positions of the predictors of column ``j``."""
         return np.flatnonzero(self.group == j)

@@ -38,6 +38,21 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     A subclass learns from and returns model values ``(row, column)``: standardised numbers or codes
     of levels, in the order of ``schema_.modelled``.
+
+    Parameters
+    ----------
+    bounds : mapping of str to (low, high), optional
+        Smallest and largest value that may be imputed in a numeric column; None is no bound. By
+        default no negative value is imputed where none was observed, and whole numbers with at
+        most 20 distinct values stay within the observed range. Draws are truncated to the bounds,
+        single imputations clipped.
+    derived : mapping of str to str, optional
+        Formulas of columns that are left out of the model and computed from the other columns
+        wherever one of these was filled, such as ``{"bmi": "wgt / (hgt / 100) ** 2"}``. A formula
+        has column names, numbers, ``+ - * / **``, parentheses and the functions log, log10, log2,
+        exp, sqrt, abs, min and max.
+    handle_unknown : {"error", "missing"}, default="error"
+        Whether a category that `fit` did not see raises an error or counts as missing.
     """
 
     kinds: Kinds | None
@@ -258,7 +273,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         frame, codec, encoded = self._open_table(X)
         x, m = encoded.x, encoded.m
         incomplete: Bools = np.asarray(~m.all(1))
-        completion = Completion(frame, codec, self.schema_.names, incomplete, where)
+        completion = Completion(
+            frame, codec, self.schema_.names, incomplete, where, donors=self._draws_donors()
+        )
         fixed = random_state is None
         seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
         drawn = np.zeros((0, n, x.shape[1]))
@@ -313,6 +330,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def _draws_are_proper(self) -> bool:
         """Return whether draws include the uncertainty of the parameters."""
+        return False
+
+    def _draws_donors(self) -> bool:
+        """Return whether all draws of numeric columns are observed values."""
         return False
 
     def _seed(self, purpose: int) -> int:

@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (IterativeImputer needs it)
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge
+from threadpoolctl import threadpool_limits
 
 from psmvae.chained.trees import Trees, TreesRegressor
 from psmvae.imputers import checks
@@ -26,6 +27,10 @@ from psmvae.imputers.ridge import Ridge
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+# Cells of a table whose regressions are faster with one thread: threads of BLAS wait for one
+# another in decompositions of small matrices, many times as long on a busy machine.
+MAX_SMALL = 1_000_000
 
 
 class Step(Protocol):
@@ -199,7 +204,8 @@ class _GroupedImputer(IterativeImputer):  # type: ignore[misc]
 
 def _fit_quietly(imputer: Any, x: Floats) -> bool:
     """Fit and return whether scikit-learn converged within the rounds."""
-    with warnings.catch_warnings(record=True) as caught:
+    n_threads = 1 if x.size <= MAX_SMALL else None
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(n_threads, "blas"):
         warnings.simplefilter("always", ConvergenceWarning)
         imputer.fit(x)
     converged = True

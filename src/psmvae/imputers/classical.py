@@ -36,18 +36,6 @@ class MatrixImputer(Imputer):
         "binary", "ordinal" or "categorical".
         Levels may follow in their order: ``"ordinal:low,middle,high"`` or
         ``("ordinal", ["low", "middle", "high"])``.
-    bounds : mapping of str to (low, high), optional
-        Smallest and largest value that may be imputed in a numeric column; None is no bound. By
-        default no negative value is imputed where none was observed, and whole numbers with at
-        most 20 distinct values stay within the observed range. Draws are truncated to the bounds,
-        single imputations clipped.
-    derived : mapping of str to str, optional
-        Formulas of columns that are left out of the model and computed from the other columns
-        wherever one of these was filled, such as ``{"bmi": "wgt / (hgt / 100) ** 2"}``. A formula
-        has column names, numbers, ``+ - * / **``, parentheses and the functions log, log10, log2,
-        exp, sqrt, abs, min and max.
-    handle_unknown : {"error", "missing"}, default="error"
-        Whether a category that `fit` did not see raises an error or counts as missing.
     random_state : int, RandomState or None, default=None
         Seed. The same integer gives the same result.
 

@@ -247,6 +247,9 @@ class LatentImputer(DeepImputer):
     def _draws_are_proper(self) -> bool:
         return self.chains_ is not None
 
+    def _draws_donors(self) -> bool:
+        return self.chains_ is not None and self.numeric_draws == "pmm"
+
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {"n_draws": int(self.n_draws), "draws": self.draws}
 

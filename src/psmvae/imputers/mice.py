@@ -67,8 +67,10 @@ class MICEImputer(ChainImputer):
     Chains start at random observed values. In each round, the noise variance and the coefficients
     of every regression are drawn from their posterior, and then the missing cells. Up to 60 draws
     of `sample` have parameters of their own, from the last rounds of up to 20 chains. So the draws
-    are proper: Rubin's rules apply. Levels are drawn by a sequence of logistic regressions: of the
-    first level against the later ones, of the second against the later ones, and so on.
+    are proper: Rubin's rules apply. Normal draws are truncated to the `bounds` in every round; R's
+    "norm" has none, as here with ``bounds={"x": (None, None)}``. Levels are drawn by a sequence of
+    logistic regressions: of the first level against the later ones, of the second against the later
+    ones, and so on.
 
     Examples
     --------
@@ -101,6 +103,7 @@ class MICEImputer(ChainImputer):
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         from psmvae.chained.chains import Chains, settings_for
+        from psmvae.kinds.bounds import model_bounds
 
         del callback, began
         allowed = self._allowed()
@@ -111,16 +114,17 @@ class MICEImputer(ChainImputer):
             columns,
             self._model_values(encoded.x, encoded.m),
             encoded.m,
-            bounds=[(-np.inf, np.inf)] * len(columns),
+            bounds=[model_bounds(column) for column in columns],
             seed=self._seed(3),
             allowed=allowed,
             tilts=self._tilts(),
             settings=settings_for(
                 self.n_rows_,
-                sum(_work(column) for column in columns),
+                len(columns),
                 METHODS[self.method],
                 nonlinear=False,
                 fraction=WORK,
+                n_regressions=sum(_work(column) for column in columns),
             ),
         )
         self._warn_of_dropped()
@@ -166,6 +170,9 @@ class MICEImputer(ChainImputer):
 
     def _draws_are_proper(self) -> bool:
         return True
+
+    def _draws_donors(self) -> bool:
+        return self.method == "pmm"
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
         return self.chains_.draw(self._model_values(x, m), m, n, seed, tilts=self._tilts())

@@ -8,7 +8,6 @@ import time
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.chains import Chains, Learned, Settings, Tilts, settings_for
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psmvae.imputers.latent import LatentImputer
-    from psmvae.kinds import Column
     from psmvae.table.codec import Encoded
 
 # Operations per second of the chains, a low estimate, and the fraction of `max_time` for them.
@@ -33,11 +31,13 @@ def fit_chains(
     began: float,
 ) -> Chains:
     """Fit chained regressions to the training table, with the predictions of the trained model."""
+    from psmvae.kinds.bounds import model_bounds
+
     return Chains.fit(
         imputer.schema_.modelled,
         encoded.x,
         encoded.m,
-        bounds=[bounds_of(column) for column in imputer.schema_.modelled],
+        bounds=[model_bounds(column) for column in imputer.schema_.modelled],
         seed=imputer._seed(5),
         learned=learned,
         tilts=tilts,
@@ -107,23 +107,6 @@ def draw_chains(
         for j, prediction in predictions(imputer, x, m).items()
     }
     return chains.draw(x, m, n, seed, learned, tilts)
-
-
-def bounds_of(column: Column) -> tuple[float, float]:
-    """Return the limits of a numeric column in model values; infinite ones if it has none."""
-    from psmvae.kinds import KINDS
-
-    if column.levels:
-        return -np.inf, np.inf
-    limits = np.array(
-        [
-            -np.inf if column.low is None else column.low,
-            np.inf if column.high is None else column.high,
-        ]
-    )
-    with np.errstate(all="ignore"):
-        low, high = KINDS[column.kind].standardise(limits, column)
-    return (-np.inf if np.isnan(low) else float(low)), float(high)
 
 
 def _settings(imputer: LatentImputer, shape: tuple[int, ...], began: float) -> Settings:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 # one is further outside than this multiple of the range. The tolerance is for rounding. The range
 # of fewer observed cells than this says little.
 MIN_OUTSIDE, MAX_SHARE_OUTSIDE, MAX_RANGES, RANGE_TOLERANCE = 5, 0.05, 3.0, 1e-6
+# Difference of two equal values due to rounding errors, relative to the largest value.
+SAME = 1e-12
 MIN_OBSERVED = 30
 
 
@@ -135,10 +137,12 @@ class Codec:
         *,
         rows: NDArray[np.bool_] | None = None,
         wanted: NDArray[np.bool_] | None = None,
+        donors: bool = False,
     ) -> Filler:
         """Return a function that fills a table with model values of all rows, or of `rows`.
 
-        Where `wanted` ``(row, column)`` is False, a missing cell stays missing.
+        Where `wanted` ``(row, column)`` is False, a missing cell stays missing. With `donors`, the
+        values are observed ones, and those of this table are filled in without rounding errors.
         """
         frame, where = self._open(table)
         columns = []
@@ -149,7 +153,7 @@ class Codec:
             if wanted is not None:
                 at = at[wanted[at, position]]
             if at.size:
-                columns.append(_ColumnFiller(position, j, column, cells, at, rows))
+                columns.append(_ColumnFiller(position, j, column, cells, at, rows, donors=donors))
         n_rows = frame.n_rows if rows is None else int(np.count_nonzero(rows))
         return Filler(frame, columns, (n_rows, len(self.schema.modelled)))
 
@@ -239,6 +243,8 @@ class _ColumnFiller:
         cells: Cells,
         at: NDArray[np.intp],
         rows: NDArray[np.bool_] | None,
+        *,
+        donors: bool,
     ) -> None:
         self.position, self.name, self.at = position, column.name, at
         self._j, self._column, self._cells = j, column, cells
@@ -252,6 +258,10 @@ class _ColumnFiller:
             self._rows = (np.cumsum(rows) - 1)[at]
         self._widen = _needs_fractions(self._column, self._cells)
         self._levels = _level_array(self._column) if self._column.levels else None
+        self._donors = np.zeros(0)
+        # whole numbers are rounded anyway
+        if donors and column.kind in ("real", "positive"):
+            self._donors = np.unique(cells.observed().astype(np.float64))
 
     def new(self, x: NDArray[Any]) -> New:
         """Return the values of the cells to fill."""
@@ -281,6 +291,8 @@ class _ColumnFiller:
         with np.errstate(over="ignore"):
             values: NDArray[Any] = KINDS[column.kind].restore(x, column)
         values = as_numpy(values, np.dtype(np.float64))
+        if self._donors.size:
+            values = _snapped(values, self._donors)
         if column.low is not None or column.high is not None:
             values = np.clip(values, column.low, column.high)
         self._compare(values)
@@ -310,6 +322,16 @@ class _ColumnFiller:
         self._n_filled += away.size
         self.n_outside += int(np.count_nonzero(away > RANGE_TOLERANCE))
         self._furthest = max(self._furthest, float(away.max(initial=0.0)))
+
+
+def _snapped(values: NDArray[np.float64], donors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the values, or the ascending donors that differ from them by rounding errors."""
+    after = np.searchsorted(donors, values).clip(0, len(donors) - 1)
+    before = np.maximum(after - 1, 0)
+    is_before = np.abs(values - donors[before]) < np.abs(values - donors[after])
+    near = donors[np.where(is_before, before, after)]
+    tolerance = SAME * max(abs(donors[0]), abs(donors[-1]))
+    return np.where(np.abs(values - near) <= tolerance, near, values)
 
 
 def _needs_fractions(column: Column, cells: Cells) -> bool:

@@ -31,13 +31,22 @@ class Completion:
         The rows that model values are given for.
     where : table, optional
         Which missing cells to fill; see `read_where`.
+    donors : bool, default=False
+        Whether the values of numeric columns are observed ones, up to rounding errors.
     """
 
     def __init__(
-        self, frame: Frame, codec: Codec, names: Sequence[str], rows: Bools, where: Any = None
+        self,
+        frame: Frame,
+        codec: Codec,
+        names: Sequence[str],
+        rows: Bools,
+        where: Any = None,
+        *,
+        donors: bool = False,
     ) -> None:
         wanted = read_where(where, frame)
-        self._filler = codec.filler(frame, rows=rows, wanted=wanted)
+        self._filler = codec.filler(frame, rows=rows, wanted=wanted, donors=donors)
         self._derivation = None
         if codec.schema.formulas:
             # an array may have been fitted under other names
