@@ -108,7 +108,7 @@ class MICEImputer(ChainImputer):
         del callback, began
         allowed = self._allowed()
         self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
-        self._fit_mechanism(encoded, linear=True)
+        self._fit_mechanism(encoded)
         columns = self.schema_.modelled
         self.chains_ = Chains.fit(
             columns,

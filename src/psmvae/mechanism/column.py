@@ -191,7 +191,7 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     explains = (
         stage.gain >= MIN_NATS
         and stage.gain >= MIN_RATIO * free
-        and both <= (1 + MAX_ADDED) * stage.gain + MIN_NATS
+        and both <= (1 + MAX_ADDED) * stage.gain + 1.0
         and stage.posterior.best.family.name != "constant"
     )
     found = replace(nothing, likelihoods=Likelihoods(free, stage.gain, both))

@@ -16,6 +16,7 @@ from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.column import Finding, Tilt
 from psmvae.mechanism.correction import Correction
 from psmvae.mechanism.features import Features
+from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.leaves import Leaves
 from psmvae.mechanism.observed import Observed, Residuals
 from psmvae.mechanism.rivals import Likelihoods
@@ -32,6 +33,9 @@ def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
     predictors = mechanism.features.predictors
     arrays: Arrays = {name: getattr(predictors, name) for name in STANDARDISATION}
     arrays["has_mask"] = mechanism.features.has_mask
+    if mechanism.gaussian is not None:
+        arrays["gaussian.mean"] = mechanism.gaussian.mean
+        arrays["gaussian.covariance"] = mechanism.gaussian.covariance
     findings = {}
     names = [column.name for column in mechanism.columns]
     for name, finding in mechanism.findings.items():
@@ -74,7 +78,13 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
                 Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
                 int(one["n_rows"]), tilt,
             )  # fmt: skip
-        return Mechanism(Features(predictors, arrays["has_mask"]), findings)
+        gaussian = None
+        if "gaussian.mean" in arrays:
+            gaussian = Gaussian(arrays["gaussian.mean"], arrays["gaussian.covariance"])
+            n = len(predictors.group)
+            _check(gaussian.mean.shape == (n,), "gaussian.mean")
+            _check(gaussian.covariance.shape == (n, n), "gaussian.covariance")
+        return Mechanism(Features(predictors, arrays["has_mask"]), findings, gaussian)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"The mechanism of the file is damaged ({error!r}).") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -17,11 +17,16 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.kinds import KINDS, Column
 from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.features import Features
+from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.question import Question
+from psmvae.mechanism.words import at_risk_words, missing_rate
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
+# Where more of the values at risk are missing, nothing is known of them.
+NEARLY_ALL = 0.95
+_LIMIT = " Nearly none of the values at risk is observed: the data cannot tell what they are."
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,8 @@ class Mechanism(Mapping[str, Finding]):
         The other columns as features.
     findings : mapping of str to Finding
         What was compared and chosen for each column with missing cells.
+    gaussian : Gaussian, optional
+        Model that predicts cells, for imputers without one.
 
     Examples
     --------
@@ -57,6 +64,7 @@ class Mechanism(Mapping[str, Finding]):
 
     features: Features
     findings: Mapping[str, Finding]
+    gaussian: Gaussian | None = None
 
     @classmethod
     def fit(
@@ -97,7 +105,7 @@ class Mechanism(Mapping[str, Finding]):
         """
         predictors = Predictors.fit(columns, x, m)
         features = Features.of(predictors, m)
-        table = features.table(x, m, predictions)
+        table = features.table(x, m)
         found = {}
         # the matrices are small: several threads take longer than one
         with threadpool_limits(1, "blas"):
@@ -107,6 +115,31 @@ class Mechanism(Mapping[str, Finding]):
                 cells = _cells(features, table, j, x, m, predictions[j], held_out)
                 found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
         return cls(features, {columns[j].name: found[j] for j in sorted(found)})
+
+    @classmethod
+    def fit_gaussian(
+        cls,
+        columns: tuple[Column, ...],
+        x: Floats,
+        m: Bools,
+        questions: Mapping[int, Question],
+        *,
+        seed: int,
+        n_jobs: int | None = None,
+    ) -> Mechanism:
+        """Fit with predictions by a multivariate Normal; parameters as in `fit`."""
+        predictors = Predictors.fit(columns, x, m)
+        with threadpool_limits(1, "blas"):
+            gaussian = Gaussian.fit(predictors, x, m, seed)
+            predictions = gaussian.predict(predictors, x, m, questions)
+        made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
+        return replace(made, gaussian=gaussian)
+
+    def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
+        """Predict the missing cells of new rows by the Gaussian model."""
+        if self.gaussian is None:
+            raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
+        return self.gaussian.predict(self.features.predictors, x, m)
 
     def __getitem__(self, name: str) -> Finding:
         return self.findings[name]
@@ -142,7 +175,7 @@ class Mechanism(Mapping[str, Finding]):
         """Return single imputations with those of the tilted columns replaced."""
         if not self.tilts:
             return points
-        table, corrected = self.features.table(x, m, predictions), points.copy()
+        table, corrected = self.features.table(x, m), points.copy()
         for j, tilt in self.tilts.items():
             rows = np.flatnonzero(~m[:, j])
             others = self.features.of_others(j, table)[rows]
@@ -165,7 +198,7 @@ class Mechanism(Mapping[str, Finding]):
 
         Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
         """
-        table, redrawn = self.features.table(x, m, predictions), drawn.copy()
+        table, redrawn = self.features.table(x, m), drawn.copy()
         for j, tilt in self.tilts.items():
             rows = np.flatnonzero(~m[:, j])
             own = self._own(j, predictions[j][rows])
@@ -182,7 +215,7 @@ class Mechanism(Mapping[str, Finding]):
         A row is at risk if its value is in the bins where values go missing most. This is known
         where the value is observed.
         """
-        table, found = self.features.table(x, m, predictions), []
+        table, found = self.features.table(x, m), []
         for j, tilt in self.tilts.items():
             rows, risky = ~m[:, j], tilt.at_risk()
             own = self._own(j, predictions[j])
@@ -210,8 +243,6 @@ class Mechanism(Mapping[str, Finding]):
         str
             Words that compare explanations; they do not claim a proof.
         """
-        from psmvae.mechanism.risk import at_risk_words
-
         finding = self.findings[column]
         own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
         if np.isnan(own):
@@ -223,7 +254,7 @@ class Mechanism(Mapping[str, Finding]):
         why = "as assumed" if finding.assumed else "as well as the other columns do"
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
-            f"({compared})."
+            f"({compared}).{_LIMIT if missing_rate(finding.tilt) > NEARLY_ALL else ''}"
         )
 
     def __str__(self) -> str:

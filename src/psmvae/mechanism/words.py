@@ -1,0 +1,55 @@
+"""Words for who is at risk of losing a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from psmvae.mechanism.column import Tilt
+    from psmvae.mechanism.table import Mechanism
+
+Bools = NDArray[np.bool_]
+
+# Numbers from here on are shown without decimals.
+LARGE = 1e4
+
+
+def missing_rate(tilt: Tilt) -> float:
+    """Return the fraction of the values at risk that go missing."""
+    probability, risky = tilt.probability(), tilt.at_risk()
+    # observed shares, enlarged by those that went missing
+    share = tilt.bins.share / np.maximum(1 - probability, 1e-12)
+    return float(share[risky] @ probability[risky] / max(float(share[risky].sum()), 1e-12))
+
+
+def at_risk_words(mechanism: Mechanism, j: int, tilt: Tilt) -> str:
+    """Describe who is at risk of losing a column: "income above 3,300: 22 % go missing"."""
+    risky = tilt.at_risk()
+    rate = missing_rate(tilt)
+    where = _region(mechanism, j, tilt, risky)
+    return f"{mechanism.columns[j].name} {where}: {100 * rate:.0f} % go missing"
+
+
+def _region(mechanism: Mechanism, j: int, tilt: Tilt, risky: Bools) -> str:
+    if mechanism.columns[j].levels:
+        levels = mechanism.in_units(j, tilt.bins.value[risky])
+        return "in " + ", ".join(str(level) for level in levels)
+    edges = [_number(value) for value in mechanism.in_units(j, tilt.bins.edges)]
+    starts = np.flatnonzero(risky & ~np.concatenate([[False], risky[:-1]]))
+    ends = np.flatnonzero(risky & ~np.concatenate([risky[1:], [False]]))
+    parts = []
+    for start, end in zip(starts, ends, strict=True):
+        if start == 0:
+            parts.append(f"below {edges[min(int(end), len(edges) - 1)]}")
+        elif end == len(risky) - 1:
+            parts.append(f"above {edges[start - 1]}")
+        else:
+            parts.append(f"between {edges[start - 1]} and {edges[end]}")
+    return " or ".join(parts)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:,.4g}"
