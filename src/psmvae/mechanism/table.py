@@ -19,14 +19,12 @@ from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.features import Features
 from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.question import Question
-from psmvae.mechanism.words import at_risk_words, missing_rate
+from psmvae.mechanism.words import at_risk_words, few_observed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
-# Where more of the values at risk are missing, nothing is known of them.
-NEARLY_ALL = 0.95
-_LIMIT = " Nearly none of the values at risk is observed: the data cannot tell what they are."
+FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +252,7 @@ class Mechanism(Mapping[str, Finding]):
         why = "as assumed" if finding.assumed else "as well as the other columns do"
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
-            f"({compared}).{_LIMIT if missing_rate(finding.tilt) > NEARLY_ALL else ''}"
+            f"({compared}).{FEW if few_observed(finding.tilt) else ''}"
         )
 
     def __str__(self) -> str:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 
+# A ceiling of 1 cannot be told from a high one: more than this fraction of the values at risk is
+# missing, and less than this fraction of the observed cells is at risk.
+MOST, FEW_AT_RISK = 0.75, 0.06
 # Numbers from here on are shown without decimals.
 LARGE = 1e4
 
@@ -23,6 +26,12 @@ def missing_rate(tilt: Tilt) -> float:
     # observed shares, enlarged by those that went missing
     share = tilt.bins.share / np.maximum(1 - probability, 1e-12)
     return float(share[risky] @ probability[risky] / max(float(share[risky].sum()), 1e-12))
+
+
+def few_observed(tilt: Tilt) -> bool:
+    """Return whether most values at risk are missing and few cells are left to say what they are."""
+    at_risk = float(tilt.bins.share[tilt.at_risk()].sum())
+    return missing_rate(tilt) > MOST and at_risk < FEW_AT_RISK
 
 
 def at_risk_words(mechanism: Mechanism, j: int, tilt: Tilt) -> str:
