@@ -233,7 +233,20 @@ class ChainImputer(MatrixImputer):
         from psmvae.mechanism.predictions import from_points
 
         values = self._model_values(x, m)
-        return values, m, from_points(tuple(self.schema_.modelled), points, m, values)
+        return values, m, from_points(tuple(self.schema_.modelled), points, self._shares())
+
+    def _shares(self) -> dict[int, Floats]:
+        """Return the relative frequencies of the levels in the training table, by column."""
+        means = self.chain_.fill * self.matrix_.scale + self.matrix_.center
+        group, found = np.array(self.matrix_.group), {}
+        for j, column in enumerate(self.schema_.modelled):
+            own = means[group == j]
+            if column.kind == "ordinal":
+                found[j] = np.array(column.shares)
+            elif column.levels:
+                # a binary column is its code
+                found[j] = own if len(own) > 1 else np.append(1 - own, own)[: column.n_levels]
+        return found
 
     def _fit_mechanism(self, encoded: Encoded, *, linear: bool, n_jobs: int | None = None) -> None:
         """Fit the mechanism that `mask_model` asks for."""
@@ -247,8 +260,8 @@ class ChainImputer(MatrixImputer):
             return
         x = self._model_values(encoded.x, m)
         predictions = predict_observed(
-            columns, x, m, self._at_random(encoded.x, m), questions, linear=linear,
-            seed=self._seed(6), n_jobs=n_jobs,
+            columns, x, m, self._at_random(encoded.x, m), questions, self._shares(),
+            linear=linear, seed=self._seed(6), n_jobs=n_jobs,
         )  # fmt: skip
         self.mechanism_ = Mechanism.fit(
             columns, x, m, predictions, None, questions, seed=self._seed(6), n_jobs=n_jobs

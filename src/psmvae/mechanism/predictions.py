@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,18 @@ P_LEVEL = 0.7
 MIN_ROWS = 2 * N_FOLDS
 
 
-def from_points(columns: tuple[Column, ...], points: Floats, m: Bools, x: Floats) -> dict[int, Any]:
-    """Return single imputations as predictions: means, or probabilities of levels."""
+def from_points(
+    columns: tuple[Column, ...], points: Floats, shares: Mapping[int, Floats]
+) -> dict[int, Any]:
+    """Return single imputations as predictions: means, or probabilities of levels.
+
+    ``shares`` are the relative frequencies of the levels in the training table.
+    """
     found = {}
     for j, column in enumerate(columns):
         found[j] = points[:, j]
         if column.levels:
-            observed = x[m[:, j], j].astype(np.intp)
-            found[j] = _probabilities(points[:, j], observed, column.n_levels)
+            found[j] = _probabilities(points[:, j], shares[j], column)
     return found
 
 
@@ -37,6 +41,7 @@ def predict_observed(
     m: Bools,
     points: Floats,
     wanted: Collection[int],
+    shares: Mapping[int, Floats],
     *,
     linear: bool,
     seed: int,
@@ -48,7 +53,7 @@ def predict_observed(
     out of bag by random forests. Missing cells have the predictions of the imputer, ``points``.
     """
     filled = np.where(m, x, points)
-    predictions = from_points(columns, points, m, x)
+    predictions = from_points(columns, points, shares)
     for j in wanted:
         rows = np.flatnonzero(m[:, j])
         if len(rows) < MIN_ROWS:
@@ -59,7 +64,7 @@ def predict_observed(
         guess = _ridge(others, y, seed) if linear else _forest(others, y, seed, n_jobs)
         if is_level:
             code = np.clip(np.rint(guess), 0, columns[j].n_levels - 1)
-            own = _probabilities(code, y.astype(np.intp), columns[j].n_levels)
+            own = _probabilities(code, shares[j], columns[j])
         else:
             own = guess
         predictions[j] = predictions[j].copy()
@@ -80,8 +85,9 @@ def _opened(columns: tuple[Column, ...], filled: Floats, j: int) -> Floats:
     return np.concatenate(parts, 1) if parts else np.zeros((len(filled), 1))
 
 
-def _probabilities(code: Floats, observed: NDArray[np.intp], n_levels: int) -> Floats:
-    marginal = (np.bincount(observed, minlength=n_levels) + 0.5) / (len(observed) + 0.5 * n_levels)
+def _probabilities(code: Floats, share: Floats, column: Column) -> Floats:
+    n, n_levels = column.n_observed, column.n_levels
+    marginal = (n * share + 0.5) / (n + 0.5 * n_levels)
     is_level = code[:, None] == np.arange(n_levels)
     return np.asarray(P_LEVEL * is_level + (1 - P_LEVEL) * marginal)
 

@@ -82,18 +82,31 @@ def _region(mechanism: Mechanism, j: int, tilt: Tilt, risky: Bools) -> str:
     if mechanism.columns[j].levels:
         levels = mechanism.in_units(j, tilt.bins.value[risky])
         return "in " + ", ".join(str(level) for level in levels)
-    edges = [f"{value:,.4g}" for value in mechanism.in_units(j, tilt.bins.edges)]
+    lower, upper = ([f"{value:,.4g}" for value in values] for values in _limits(mechanism, j, tilt))
     starts = np.flatnonzero(risky & ~np.concatenate([[False], risky[:-1]]))
     ends = np.flatnonzero(risky & ~np.concatenate([risky[1:], [False]]))
     parts = []
     for start, end in zip(starts, ends, strict=True):
         if start == 0:
-            parts.append(f"below {edges[min(int(end), len(edges) - 1)]}")
+            parts.append(f"below {upper[min(int(end), len(upper) - 1)]}")
         elif end == len(risky) - 1:
-            parts.append(f"above {edges[start - 1]}")
+            parts.append(f"above {lower[start - 1]}")
         else:
-            parts.append(f"between {edges[start - 1]} and {edges[end]}")
+            parts.append(f"between {lower[start - 1]} and {upper[end]}")
     return " or ".join(parts)
+
+
+def _limits(mechanism: Mechanism, j: int, tilt: Tilt) -> tuple[Floats, Floats]:
+    """Return the edges of the bins in units of the table.
+
+    The edges of whole numbers are the last one below and the first one above: all values of a bin
+    are above the former and below the latter.
+    """
+    column, bins = mechanism.columns[j], tilt.bins
+    if column.kind not in ("integer", "count"):
+        edges = mechanism.in_units(j, bins.edges)
+        return edges, edges
+    return mechanism.in_units(j, bins.high[:-1]), mechanism.in_units(j, bins.low[1:])
 
 
 def _proba(probability: Floats, patterns: Bools) -> Floats:
@@ -103,5 +116,5 @@ def _proba(probability: Floats, patterns: Bools) -> Floats:
 
 
 def _closeness(probability: Floats, patterns: Bools) -> Floats:
-    """Return how near each pattern is to a row: 1 minus the mean difference of the columns."""
-    return np.asarray(1 - np.abs(probability[:, None] - patterns).mean(-1))
+    """Return how near each pattern is to a row: 2 minus the mean difference of the columns."""
+    return np.asarray(2 - np.abs(probability[:, None] - patterns).mean(-1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -17,7 +17,7 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.kinds import KINDS, Column
 from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.features import Features
-from psmvae.mechanism.question import Question
+from psmvae.mechanism.question import Question, Slope
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -105,7 +105,8 @@ class Mechanism(Mapping[str, Finding]):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
                 cells = _cells(features, table, j, x, m, predictions[j], held_out)
-                found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
+                question = _in_units_of_predictor(predictors, j, questions[j])
+                found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
         return cls(features, {columns[j].name: found[j] for j in sorted(found)})
 
     def __getitem__(self, name: str) -> Finding:
@@ -289,6 +290,18 @@ class Mechanism(Mapping[str, Finding]):
         if prediction.ndim > 1:
             return prediction
         return self.features.predictors.encode(j, prediction)[:, 0]
+
+
+def _in_units_of_predictor(predictors: Predictors, j: int, question: Question) -> Question:
+    """Return the question with its slope for one unit of the predictor."""
+    if question.slope is None:
+        return question
+    column = predictors.columns[j]
+    unit = float(predictors.scale[predictors.of(j)[0]])
+    # the model values of counts are counts, and predictors are their logarithms
+    if column.kind != "count":
+        unit *= column.scale
+    return replace(question, slope=Slope(question.slope.mean * unit, question.slope.sd * unit))
 
 
 def _cells(
