@@ -60,16 +60,21 @@ def predict_observed(
             continue
         others = _opened(columns, filled, j)[rows]
         y = x[rows, j]
-        is_level = bool(columns[j].levels)
+        if _has_indicators(columns[j]):
+            # as the imputers predict levels without an order
+            y = (y[:, None] == np.arange(columns[j].n_levels)).astype(np.float64)
         guess = _ridge(others, y, seed) if linear else _forest(others, y, seed, n_jobs)
-        if is_level:
-            code = np.clip(np.rint(guess), 0, columns[j].n_levels - 1)
-            own = _probabilities(code, shares[j], columns[j])
-        else:
-            own = guess
+        if columns[j].levels:
+            code = guess.argmax(1) if guess.ndim > 1 else np.rint(guess)
+            code = np.clip(code, 0, columns[j].n_levels - 1)
+            guess = _probabilities(code, shares[j], columns[j])
         predictions[j] = predictions[j].copy()
-        predictions[j][rows] = own
+        predictions[j][rows] = guess
     return predictions
+
+
+def _has_indicators(column: Column) -> bool:
+    return column.n_levels > 2 and column.kind != "ordinal"
 
 
 def _opened(columns: tuple[Column, ...], filled: Floats, j: int) -> Floats:
@@ -78,7 +83,7 @@ def _opened(columns: tuple[Column, ...], filled: Floats, j: int) -> Floats:
     for k, column in enumerate(columns):
         if k == j:
             continue
-        if column.n_levels > 2 and column.kind != "ordinal":
+        if _has_indicators(column):
             parts.append((filled[:, [k]] == np.arange(column.n_levels)).astype(np.float64))
         else:
             parts.append(filled[:, [k]])
@@ -96,7 +101,7 @@ def _ridge(others: Floats, y: Floats, seed: int) -> Floats:
     from sklearn.linear_model import RidgeCV
 
     folds = np.random.default_rng(seed).permutation(len(y)) % N_FOLDS
-    found = np.empty(len(y))
+    found = np.empty_like(y)
     for k in range(N_FOLDS):
         train = folds != k
         found[~train] = RidgeCV(ALPHAS).fit(others[train], y[train]).predict(others[~train])
