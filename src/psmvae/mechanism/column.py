@@ -88,16 +88,13 @@ class Tilt:
     def draw(self, p_obs: Floats, number: int, rng: np.random.Generator) -> Floats:
         """Draw one value of each row, with draw ``number`` of γ.
 
-        A value is drawn uniformly in its bin, or is the bin's value where bins are single values.
+        A value is drawn uniformly between the smallest and the largest observed value of its bin.
         """
         gamma = self.draws.gamma[number % len(self.draws.gamma)]
         odds = (p_obs * np.exp(gamma - gamma.max())).cumsum(1)
         at = (odds < rng.random((len(odds), 1)) * odds[:, -1:]).sum(1)
-        value = self.bins.value[at]
-        if self.observed.is_discrete:
-            return np.asarray(value)
-        edges = np.concatenate([[self.observed.low], self.bins.edges, [self.observed.high]])
-        return np.asarray(edges[at] + rng.random(len(at)) * (edges[at + 1] - edges[at]))
+        low, high = self.bins.low[at], self.bins.high[at]
+        return np.asarray(low + rng.random(len(at)) * (high - low))
 
     def distribution(self, features: Floats, prediction: Floats) -> Floats:
         """Return p(x | rest, missing) ``(row, bin)`` of new rows."""
@@ -140,7 +137,7 @@ class Tilt:
         return np.asarray(low), np.asarray(high)
 
     def at_risk(self) -> Bools:
-        """Return the bins whose probability of going missing is above half of the largest."""
+        """Return the bins whose probability is nearer to the largest than to the smallest."""
         probability = self.probability()
         return np.asarray(probability > 0.5 * (probability.max() + probability.min()))
 
@@ -174,10 +171,12 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     missing = ~cells.observed
     counts = question.assumed, int(missing.sum()), len(missing)
     nothing = Finding(Likelihoods(np.nan, np.nan, np.nan), "at random", *counts, None)
-    enough = min(missing.sum(), cells.observed.sum()) >= MIN_CELLS
-    if not enough or len(np.unique(cells.values)) < 2:
+    if len(np.unique(cells.values)) < 2:
         return nothing
     fit = _Fit.of(cells, question, seed, n_jobs)
+    n_used = int(missing[fit.rows].sum())
+    if min(n_used, len(fit.rows) - n_used) < MIN_CELLS:
+        return nothing
     regression = fit.logistic()
     free = fit.gain(regression)
     stage = fit.run(first=True)

@@ -2,8 +2,8 @@
 
 Imputers by chained equations have no model that predicts a cell from what is observed of its row:
 the other missing cells are filled with the help of the cell itself. A multivariate Normal, fitted
-by EM to the encoded columns, predicts observed and missing cells in the same way, so that a mask
-cannot be explained by how its cell was predicted.
+by EM to the encoded columns and their masks, predicts observed and missing cells in the same way,
+so that a mask cannot be explained by how its cell was predicted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,15 @@ Bools = NDArray[np.bool_]
 N_STEPS, MAX_ROWS, RIDGE = 12, 4000, 1e-3
 # Numbers held at once, and smallest probability of a level.
 MAX_NUMBERS, MIN_PROBABILITY = 2 * 10**7, 0.01
+# Smallest standard deviation of the code of an ordered level.
+MIN_SPREAD = 0.3
 # Encoded values are limited, so that a few extreme ones do not decide the covariance.
 LIMIT = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """A multivariate Normal of encoded columns."""
+    """A multivariate Normal of encoded columns, followed by the masks of all columns."""
 
     mean: Floats
     covariance: Floats
@@ -58,20 +60,18 @@ class Gaussian:
         Returns means in model values, or probabilities of levels.
         """
         z, seen = _encoded(predictors, x, m)
-        expected = self._expected(z, seen)
         found = {}
         for j, column in enumerate(predictors.columns):
             at = predictors.of(j)
-            mean = expected
-            if j in hidden:
-                without = seen.copy()
-                without[:, at] = False
-                mean = self._expected(z, without)
-            own = mean[:, at] * predictors.scale[at] + predictors.center[at]
+            rows = np.flatnonzero(np.ones(len(x)) if j in hidden else ~m[:, j])
+            without = seen[rows]
+            # neither the cell nor its mask is seen
+            without[:, at] = without[:, len(predictors.group) + j] = False
+            mean = np.zeros((len(x), len(at)))
+            mean[rows] = self._expected(z[rows], without)[:, at]
+            own = mean * predictors.scale[at] + predictors.center[at]
             if column.levels:
-                codes = x[m[:, j], j].astype(np.intp)
-                marginal = np.bincount(codes, minlength=column.n_levels) + 0.5
-                found[j] = _probabilities(own, predictors.levels[j], marginal / marginal.sum())
+                found[j] = _probabilities(own, column.n_levels, predictors, j)
             elif column.kind == "count":
                 found[j] = np.maximum(np.expm1(np.minimum(own[:, 0], 30.0)), 0.0)
             else:
@@ -115,13 +115,14 @@ class Gaussian:
 
 
 def _encoded(predictors: Predictors, x: Floats, m: Bools) -> tuple[Floats, Bools]:
-    """Return encoded columns, 0 where missing, and which are observed."""
+    """Return encoded columns, 0 where missing, and masks; also which are observed."""
     columns: list[Any] = [
         np.where(m[:, [j]], predictors.encode(j, np.where(m[:, j], x[:, j], 0.0)), 0.0)
         for j in range(x.shape[1])
     ]
     z = np.clip(np.concatenate(columns, 1), -LIMIT, LIMIT)
-    return z, m[:, predictors.group]
+    seen = np.concatenate([m[:, predictors.group], np.ones(m.shape, dtype=bool)], 1)
+    return np.concatenate([z, m.astype(np.float64)], 1), seen
 
 
 def _chunks(n: int, p: int) -> list[slice]:
@@ -129,20 +130,19 @@ def _chunks(n: int, p: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, n, size)]
 
 
-def _probabilities(own: Floats, levels: tuple[int, ...], marginal: Floats) -> Floats:
+def _probabilities(own: Floats, n_levels: int, predictors: Predictors, j: int) -> Floats:
     """Return probabilities ``(row, level)`` from expected indicators, or from the expected code."""
-    n_levels = len(marginal)
+    codes, levels, at = np.arange(n_levels), predictors.levels[j], predictors.of(j)
     if levels:
-        found = np.tile(marginal, (len(own), 1))
-        rest = np.setdiff1d(np.arange(n_levels), levels)
+        # levels without an indicator share what is left
+        rest = np.setdiff1d(codes, levels)
+        found = np.empty((len(own), n_levels))
         found[:, levels] = own
-        left = np.maximum(1 - own.sum(1, keepdims=True), MIN_PROBABILITY)
-        found[:, rest] = left * marginal[rest] / marginal[rest].sum()
+        found[:, rest] = (1 - own.sum(1, keepdims=True)) / max(len(rest), 1)
+    elif n_levels == 2:
+        found = np.column_stack([1 - own[:, 0], own[:, 0]])
     else:
-        codes = np.arange(n_levels)
-        spread = max(float(marginal @ (codes - marginal @ codes) ** 2), 0.05)
-        found = marginal * np.exp(-0.5 * (codes - own) ** 2 / spread)
-        if n_levels == 2:
-            found = np.column_stack([1 - own[:, 0], own[:, 0]])
+        spread = max(float(predictors.scale[at[0]]), MIN_SPREAD)
+        found = np.exp(-0.5 * ((codes - own) / spread) ** 2)
     found = np.maximum(found, MIN_PROBABILITY)
     return np.asarray(found / found.sum(1, keepdims=True))

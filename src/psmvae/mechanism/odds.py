@@ -33,12 +33,14 @@ class Family:
 
     ``design`` is ``(bin, parameter)``, ``precision`` ``(parameter, parameter)`` the inverse of the
     prior covariance, ``base`` ``(bin,)`` a given function. ``name`` says what the family is.
+    ``direction`` is the sign that all parameters but the first must have, 0 for any.
     """
 
     name: str
     design: Floats
     precision: Floats
     base: Floats = field(default_factory=lambda: np.zeros(0))
+    direction: float = 0.0
 
     def __post_init__(self) -> None:
         """Set the default of ``base``."""

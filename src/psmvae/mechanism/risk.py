@@ -76,5 +76,5 @@ def _proba(probability: Floats, patterns: Bools) -> Floats:
 
 
 def _closeness(probability: Floats, patterns: Bools) -> Floats:
-    """Return how near each pattern is to a row: 1 minus the mean difference of the columns."""
-    return np.asarray(1 - np.abs(probability[:, None] - patterns).mean(-1))
+    """Return how near each pattern is to a row: 2 minus the mean difference of the columns."""
+    return np.asarray(2 - np.abs(probability[:, None] - patterns).mean(-1))

@@ -18,7 +18,7 @@ from psmvae.kinds import KINDS, Column
 from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.features import Features
 from psmvae.mechanism.gaussian import Gaussian
-from psmvae.mechanism.question import Question
+from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.words import at_risk_words, few_observed
 
 Floats = NDArray[np.float64]
@@ -111,7 +111,8 @@ class Mechanism(Mapping[str, Finding]):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
                 cells = _cells(features, table, j, x, m, predictions[j], held_out)
-                found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
+                question = _in_units_of_predictor(predictors, j, questions[j])
+                found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
         return cls(features, {columns[j].name: found[j] for j in sorted(found)})
 
     @classmethod
@@ -362,6 +363,18 @@ class Mechanism(Mapping[str, Finding]):
 
 def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _in_units_of_predictor(predictors: Predictors, j: int, question: Question) -> Question:
+    """Return the question with its slope for one unit of the predictor."""
+    if question.slope is None:
+        return question
+    column = predictors.columns[j]
+    unit = float(predictors.scale[predictors.of(j)[0]])
+    # the model values of counts are counts, and predictors are their logarithms
+    if column.kind != "count":
+        unit *= column.scale
+    return replace(question, slope=Slope(question.slope.mean * unit, question.slope.sd * unit))
 
 
 def _cells(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from psmvae.mechanism.column import Tilt
     from psmvae.mechanism.table import Mechanism
 
+Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # A ceiling of 1 cannot be told from a high one: more than this fraction of the values at risk is
@@ -29,7 +30,7 @@ def missing_rate(tilt: Tilt) -> float:
 
 
 def few_observed(tilt: Tilt) -> bool:
-    """Return whether most values at risk are missing and few cells are left to say what they are."""
+    """Return whether most values at risk are missing, and few cells say what they are."""
     at_risk = float(tilt.bins.share[tilt.at_risk()].sum())
     return missing_rate(tilt) > MOST and at_risk < FEW_AT_RISK
 
@@ -46,18 +47,31 @@ def _region(mechanism: Mechanism, j: int, tilt: Tilt, risky: Bools) -> str:
     if mechanism.columns[j].levels:
         levels = mechanism.in_units(j, tilt.bins.value[risky])
         return "in " + ", ".join(str(level) for level in levels)
-    edges = [_number(value) for value in mechanism.in_units(j, tilt.bins.edges)]
+    lower, upper = ([_number(value) for value in values] for values in _limits(mechanism, j, tilt))
     starts = np.flatnonzero(risky & ~np.concatenate([[False], risky[:-1]]))
     ends = np.flatnonzero(risky & ~np.concatenate([risky[1:], [False]]))
     parts = []
     for start, end in zip(starts, ends, strict=True):
         if start == 0:
-            parts.append(f"below {edges[min(int(end), len(edges) - 1)]}")
+            parts.append(f"below {upper[min(int(end), len(upper) - 1)]}")
         elif end == len(risky) - 1:
-            parts.append(f"above {edges[start - 1]}")
+            parts.append(f"above {lower[start - 1]}")
         else:
-            parts.append(f"between {edges[start - 1]} and {edges[end]}")
+            parts.append(f"between {lower[start - 1]} and {upper[end]}")
     return " or ".join(parts)
+
+
+def _limits(mechanism: Mechanism, j: int, tilt: Tilt) -> tuple[Floats, Floats]:
+    """Return the edges of the bins in units of the table.
+
+    The edges of whole numbers are the last one below and the first one above: all values of a bin
+    are above the former and below the latter.
+    """
+    column, bins = mechanism.columns[j], tilt.bins
+    if column.kind not in ("integer", "count"):
+        edges = mechanism.in_units(j, bins.edges)
+        return edges, edges
+    return mechanism.in_units(j, bins.high[:-1]), mechanism.in_units(j, bins.low[1:])
 
 
 def _number(value: float) -> str:
