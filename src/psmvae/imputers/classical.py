@@ -14,7 +14,7 @@ from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.chains_file import add_mechanism, take_mechanism
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
-from psmvae.imputers.nonignorable import check_setting, questions_of
+from psmvae.imputers.nonignorable import check_setting, mechanism_facts, questions_of
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.codec import Encoded
 
@@ -270,7 +270,11 @@ class ChainImputer(MatrixImputer):
         return values
 
     def _facts(self) -> dict[str, Any]:
-        return {"n_rounds": self.chain_.n_rounds, "converged": self.chain_.converged}
+        return {
+            "n_rounds": self.chain_.n_rounds,
+            "converged": self.chain_.converged,
+            **mechanism_facts(self.mechanism_),
+        }
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()

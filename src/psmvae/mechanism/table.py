@@ -225,6 +225,38 @@ class Mechanism(Mapping[str, Finding]):
             found.append(values)
         return np.column_stack(found) if found else np.zeros((len(x), 0))
 
+    def sentence(self, column: str) -> str:
+        """Return what was compared and chosen for a column, as one or two sentences.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        str
+            Words that compare explanations; they do not claim a proof.
+        """
+        from psmvae.mechanism.risk import at_risk_words
+
+        finding = self.findings[column]
+        own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
+        if np.isnan(own):
+            return f"{column}: too few cells to compare explanations of its mask."
+        compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
+        if finding.tilt is None:
+            return f"{column}: taken to be missing at random (its value explains {compared})."
+        j = [each.name for each in self.columns].index(column)
+        why = "as assumed" if finding.assumed else "as well as the other columns do"
+        return (
+            f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
+            f"({compared})."
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentence(name) for name in self.findings)
+
     def summary(self, *, backend: Backend = "pandas") -> Any:
         """Return what was compared and chosen, one row for each column with missing cells.
 
@@ -240,22 +272,30 @@ class Mechanism(Mapping[str, Finding]):
             in nats above a constant missing rate (``at_random``, ``own_value``, ``both``), and for
             a tilted column its ``shape`` and the ``at_risk`` fraction of the observed cells.
         """
-        rows = {name: self.findings[name] for name in self.findings}
-        tilts = [finding.tilt for finding in rows.values()]
-        data = {
-            "column": list(rows),
-            "missing": [each.n_missing / each.n_rows for each in rows.values()],
-            "chosen": [each.chosen for each in rows.values()],
-            "at_random": [each.likelihoods.at_random for each in rows.values()],
-            "own_value": [each.likelihoods.own_value for each in rows.values()],
-            "both": [each.likelihoods.both for each in rows.values()],
+        return nw.from_dict(self._by_column(), backend=backend).to_native()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows of `summary` as plain values that JSON can hold."""
+        data = self._by_column()
+        rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+        return [{name: _without_nan(value) for name, value in row.items()} for row in rows]
+
+    def _by_column(self) -> dict[str, list[Any]]:
+        found = list(self.findings.values())
+        tilts = [finding.tilt for finding in found]
+        return {
+            "column": list(self.findings),
+            "missing": [each.n_missing / each.n_rows for each in found],
+            "chosen": [each.chosen for each in found],
+            "at_random": [each.likelihoods.at_random for each in found],
+            "own_value": [each.likelihoods.own_value for each in found],
+            "both": [each.likelihoods.both for each in found],
             "shape": [None if tilt is None else tilt.family for tilt in tilts],
             "at_risk": [
                 np.nan if tilt is None else float(tilt.bins.share[tilt.at_risk()].sum())
                 for tilt in tilts
             ],
         }
-        return nw.from_dict(data, backend=backend).to_native()
 
     def odds(self, column: str, *, level: float = 0.9, backend: Backend = "pandas") -> Any:
         """Return the probability of going missing by the value of a tilted column.
@@ -333,6 +373,10 @@ class Mechanism(Mapping[str, Finding]):
         if prediction.ndim > 1:
             return prediction
         return self.features.predictors.encode(j, prediction)[:, 0]
+
+
+def _without_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def _cells(
