@@ -288,9 +288,9 @@ class MissForestImputer(ChainImputer):
     """Impute missing values by chained forests: trees predict each column from all others.
 
     Fitted by scikit-learn's `IterativeImputer` with `ExtraTreesRegressor`. Cells are assumed to be
-    missing at random. A column of levels is predicted through one indicator for each level.
-    `sample` uses the prediction of one randomly drawn tree for each cell. This is not proper
-    multiple imputation: intervals by Rubin's rules are too narrow.
+    missing at random, unless `mask_model` says otherwise. A column of levels is predicted through
+    one indicator for each level. `sample` uses the prediction of one randomly drawn tree for each
+    cell. This is not proper multiple imputation: intervals by Rubin's rules are too narrow.
 
     Parameters
     ----------

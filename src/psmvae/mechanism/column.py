@@ -144,7 +144,23 @@ class Tilt:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What was compared for one column, and what was chosen."""
+    """What was compared for one column, and what was chosen.
+
+    Attributes
+    ----------
+    likelihoods : Likelihoods
+        Log-likelihoods of held-out masks under each explanation.
+    chosen : {"own value", "at random"}
+        The explanation that imputations use.
+    assumed : bool
+        Whether ``mask_model`` states that the value decides. "own value" is then an assumption and
+        not the result of the comparison.
+    n_missing, n_rows : int
+        Number of missing cells and of rows.
+    tilt : Tilt or None
+        The fitted log odds γ; None where cells are taken to be missing at random. `Mechanism.odds`
+        returns them as a table.
+    """
 
     likelihoods: Likelihoods
     chosen: Literal["own value", "at random"]

@@ -171,7 +171,17 @@ class Mechanism(Mapping[str, Finding]):
     def correct(
         self, points: Floats, x: Floats, m: Bools, predictions: Mapping[int, Floats]
     ) -> Floats:
-        """Return single imputations with those of the tilted columns replaced."""
+        """Return single imputations with those of the tilted columns replaced.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_rows, n_columns)
+            Single imputations, as model values.
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the table.
+        predictions : mapping of int to ndarray
+            Predictions of the missing cells of each column.
+        """
         if not self.tilts:
             return points
         table, corrected = self.features.table(x, m), points.copy()
@@ -196,6 +206,17 @@ class Mechanism(Mapping[str, Finding]):
         """Return draws ``(row, draw, column)`` with those of the tilted columns replaced.
 
         Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
+
+        Parameters
+        ----------
+        drawn : ndarray of shape (n_rows, n_draws, n_columns)
+            Draws, as model values.
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the table.
+        predictions : mapping of int to ndarray
+            Predictions of the missing cells of each column.
+        seed : int
+            Seed of the draws.
         """
         table, redrawn = self.features.table(x, m), drawn.copy()
         for j, tilt in self.tilts.items():
@@ -213,6 +234,13 @@ class Mechanism(Mapping[str, Finding]):
 
         A row is at risk if its value is in the bins where values go missing most. This is known
         where the value is observed.
+
+        Parameters
+        ----------
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the table.
+        predictions : mapping of int to ndarray
+            Predictions of the missing cells of each column.
         """
         table, found = self.features.table(x, m), []
         for j, tilt in self.tilts.items():
@@ -340,7 +368,15 @@ class Mechanism(Mapping[str, Finding]):
         return nw.from_dict(data, backend=backend).to_native()
 
     def model_values(self, j: int, z: Floats) -> Floats:
-        """Return model values of values in units of the predictor."""
+        """Return model values of values in units of the predictor.
+
+        Parameters
+        ----------
+        j : int
+            Number of the column.
+        z : ndarray
+            Standardised values.
+        """
         at = self.features.predictors.of(j)[0]
         raw = z * self.features.predictors.scale[at] + self.features.predictors.center[at]
         if self.columns[j].kind == "count":
@@ -348,7 +384,15 @@ class Mechanism(Mapping[str, Finding]):
         return np.asarray(raw)
 
     def in_units(self, j: int, z: Floats) -> Any:
-        """Return values in units of the table, or levels."""
+        """Return values in units of the table, or levels.
+
+        Parameters
+        ----------
+        j : int
+            Number of the column.
+        z : ndarray
+            Standardised values, or codes of levels.
+        """
         column = self.columns[j]
         if column.levels:
             return [column.levels[int(code)] for code in z]
