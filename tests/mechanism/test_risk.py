@@ -15,11 +15,13 @@ def known(n_columns):
     names = [f"x{j}" for j in range(n_columns)]
 
     class Known(dict):
-        columns = tuple(SimpleNamespace(name=name) for name in names)
-        tilts = dict.fromkeys(range(n_columns))
+        """Findings by name, with the other attributes of a mechanism."""
 
-    found = {n: SimpleNamespace(likelihoods=Likelihoods(0, 9 - j, 0)) for j, n in enumerate(names)}
-    return Known(found)
+    nats = [Likelihoods(0, 9 - j, 0) for j in range(n_columns)]
+    made = Known(zip(names, [SimpleNamespace(likelihoods=one) for one in nats], strict=True))
+    made.columns = [SimpleNamespace(name=name) for name in names]
+    made.tilts = dict.fromkeys(range(n_columns))
+    return made
 
 
 def test_sets_are_the_patterns_of_columns_at_risk():

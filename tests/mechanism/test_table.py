@@ -55,7 +55,7 @@ def test_completely_at_random_is_not_taken_for_self_masking(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_missing_by_another_column_is_not_taken_for_self_masking(seed, few_trees):
+def test_missing_by_another_column_is_not_taken_for_self_masking(seed):
     full, rng = numbers(500, 20 + seed, noise=1.3)
     missing = rng.random(500) < expit(-1 + 2.5 * (full["b"] > 0.3))
     found = mechanism_of(masked(full, a=missing))
@@ -147,6 +147,16 @@ def test_levels_have_odds_of_their_own(words, kind, risky, few_trees):
     assert odds.drop(risky).max() < 0.3
 
 
+def test_a_level_in_the_middle_of_an_order(few_trees):
+    words = ("low", "mid", "high")
+    full, code, rng = levels(700, 34, words)
+    table = masked(full, level=(code == 1) & (rng.random(700) < 0.7))
+    found = mechanism_of(table, "self", kinds={"level": ("ordinal", list(words))})
+    odds = found.odds("level").set_index("value")["probability"]
+    assert odds["mid"] > 0.4
+    assert odds.drop("mid").max() < 0.3
+
+
 def test_a_slope_does_not_apply_to_levels(few_trees):
     full, code, rng = levels(300, 35, ("low", "mid", "high"))
     missing = (code == 2) & (rng.random(300) < 0.7)
@@ -165,7 +175,7 @@ def test_nothing_above_a_limit_is_ever_seen(few_trees):
 
 
 def test_all_columns_mask_themselves(few_trees):
-    full, rng = numbers(400, 37, 4)
+    full, rng = numbers(400, 39, 4)
     table = full.mask((full > 0.7) & (rng.random(full.shape) < 0.7))
     found = mechanism_of(table)
     assert list(found) == ["a", "b", "c", "d"]

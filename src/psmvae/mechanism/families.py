@@ -107,7 +107,7 @@ def candidates(
                 Family("ceiling", np.column_stack([ones, rise]), precision),
                 (PRIOR["ceiling"] / len(rises)),
             )
-    if shape == "auto" and n >= N_REGION and not coarse:
+    if shape == "auto" and not coarse:
         precision = np.diag([constant, SD_STEP**-2])
         ends = np.unique(np.linspace(1, n - 1, N_REGION).astype(np.intp))
         pairs = [(low, high) for low in ends for high in ends if low < high]

@@ -18,7 +18,7 @@ from psmvae.mechanism.correction import Correction
 from psmvae.mechanism.features import Features
 from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.leaves import Leaves
-from psmvae.mechanism.observed import Observed, Residuals
+from psmvae.mechanism.observed import N_RESIDUALS, Observed, Residuals
 from psmvae.mechanism.rivals import Likelihoods
 from psmvae.mechanism.table import Mechanism
 
@@ -68,12 +68,16 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
         levels = tuple(tuple(each) for each in plain["levels"])
         standard = [arrays[name] for name in STANDARDISATION]
         predictors = Predictors(tuple(columns), levels, *standard)
+        features = Features(predictors, arrays["has_mask"])
+        _check_features(features)
         names = [column.name for column in columns]
         findings = {}
         for name, one in plain["findings"].items():
-            prefix = f"{names.index(name)}."
+            j = names.index(name)
+            prefix = f"{j}."
             own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-            tilt = None if one["tilt"] is None else _tilt(own, one["tilt"])
+            n_inputs = int((features.group != j).sum()) + max(columns[j].n_levels - 1, 1)
+            tilt = None if one["tilt"] is None else _tilt(own, one["tilt"], n_inputs)
             values = [np.nan if value is None else float(value) for value in one["likelihoods"]]
             findings[name] = Finding(
                 Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
@@ -85,7 +89,7 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
             n = len(predictors.group) + len(columns)
             _check(gaussian.mean.shape == (n,), "gaussian.mean")
             _check(gaussian.covariance.shape == (n, n), "gaussian.covariance")
-        return Mechanism(Features(predictors, arrays["has_mask"]), findings, gaussian)
+        return Mechanism(features, findings, gaussian)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"The mechanism of the file is damaged ({error!r}).") from error
 
@@ -125,14 +129,14 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
         arrays["coef"] = tilt.correction.coef
         arrays["ridge_coef"] = tilt.correction.ridge_coef
         plain["ridge_intercept"] = tilt.correction.ridge_intercept
-        plain["n_inputs"] = len(tilt.correction.ridge_coef)
         if tilt.correction.trees is not None:
             packed = Trees.pack([tilt.correction.trees])
             arrays |= {f"trees.{key}": value for key, value in packed.items()}
     return arrays, plain
 
 
-def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
+def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any], n_inputs: int) -> Tilt:
+    """Return a tilt whose regressions have ``n_inputs`` inputs."""
     bins = Bins(*(arrays[name] for name in BINS))
     n_bins = len(bins)
     parts: list[Residuals | Leaves | None] = []
@@ -141,23 +145,26 @@ def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
         if kind == MODEL:
             parts.append(None)
         elif kind == RESIDUALS:
-            parts.append(Residuals(own["prediction"], own["residual"], int(own["n_similar"])))
+            parts.append(_residuals(own))
         else:
             share = own.pop("share")
-            n_features = int(np.max(own["feature"], initial=0)) + 1
-            parts.append(Leaves(Trees.unpack(own, n_features)[0], share))
-            _check(share.shape[1:] == (n_bins,), "share")
+            trees = Trees.unpack(own, n_inputs)[0]
+            _check(share.ndim == 2 and share.shape[1] == n_bins, "share")
+            _check(bool((trees.value >= 0).all() and (trees.value < len(share)).all()), "share")
+            parts.append(Leaves(trees, share))
     low, high = plain["range"]
     observed = Observed(bins, tuple(parts), arrays["mixture"], float(low), float(high))
     draws = LogOdds(bins.edges, bins.value, arrays["draws"], arrays["is_straight"])
     correction = None
     if plain["correction"]:
-        trees = _part(arrays, "trees.")
-        grown = Trees.unpack(trees, int(plain["n_inputs"]) + 1)[0] if trees else None
+        packed = _part(arrays, "trees.")
+        grown = Trees.unpack(packed, n_inputs + 1)[0] if packed else None
         correction = Correction(
             arrays["coef"], arrays["ridge_coef"], float(plain["ridge_intercept"]), grown
         )
         _check(correction.coef.shape == (4,), "coef")
+        _check(correction.ridge_coef.shape == (n_inputs,), "ridge_coef")
+        _check(grown is not None or correction.coef[3] == 0, "trees")
     _check(arrays["gamma"].shape == (len(arrays["weight"]), n_bins), "gamma")
     _check(arrays["draws"].shape == (len(arrays["is_straight"]), n_bins), "draws")
     _check(arrays["mixture"].shape == (len(parts),), "mixture")
@@ -174,8 +181,34 @@ def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
     )
 
 
+def _residuals(arrays: Mapping[str, Any]) -> Residuals:
+    made = Residuals(arrays["prediction"], arrays["residual"], int(arrays["n_similar"]))
+    n_kept = len(made.prediction)
+    _check(made.prediction.ndim == made.residual.ndim == 1, "residual")
+    _check(len(made.residual) == (n_kept or N_RESIDUALS), "residual")
+    _check(min(n_kept, 1) <= made.n_similar <= n_kept, "n_similar")
+    return made
+
+
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def _check_features(features: Features) -> None:
+    predictors, mask = features.predictors, features.has_mask
+    columns, levels = predictors.columns, predictors.levels
+    _check(len(levels) == len(columns), "levels")
+    widths = [
+        len(own) if column.n_levels > 2 and column.kind != "ordinal" else 1
+        for own, column in zip(levels, columns, strict=True)
+    ]
+    _check(np.array_equal(predictors.group, np.repeat(np.arange(len(columns)), widths)), "group")
+    for name in STANDARDISATION[1:]:
+        _check(getattr(predictors, name).shape == predictors.group.shape, name)
+    known = (
+        mask.ndim == 1 and mask.dtype.kind == "i" and ((mask >= 0) & (mask < len(columns))).all()
+    )
+    _check(bool(known), "has_mask")
 
 
 def _check(fits: bool, name: str) -> None:

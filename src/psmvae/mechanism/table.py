@@ -126,7 +126,26 @@ class Mechanism(Mapping[str, Finding]):
         seed: int,
         n_jobs: int | None = None,
     ) -> Mechanism:
-        """Fit with predictions by a multivariate Normal; parameters as in `fit`."""
+        """Fit with predictions by a multivariate Normal, for imputers that have none.
+
+        Parameters
+        ----------
+        columns : tuple of Column
+            The columns.
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the training table.
+        questions : mapping of int to Question
+            What is asked about a column.
+        seed : int
+            Seed of folds and forests.
+        n_jobs : int, optional
+            Jobs that grow forests.
+
+        Returns
+        -------
+        Mechanism
+            With its Gaussian model.
+        """
         predictors = Predictors.fit(columns, x, m)
         with threadpool_limits(1, "blas"):
             gaussian = Gaussian.fit(predictors, x, m, seed)
@@ -135,7 +154,18 @@ class Mechanism(Mapping[str, Finding]):
         return replace(made, gaussian=gaussian)
 
     def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
-        """Predict the missing cells of new rows by the Gaussian model."""
+        """Predict the missing cells of new rows by the Gaussian model.
+
+        Parameters
+        ----------
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask.
+
+        Returns
+        -------
+        dict of int to ndarray
+            Means in model values, or probabilities of levels, by column.
+        """
         if self.gaussian is None:
             raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
         return self.gaussian.predict(self.features.predictors, x, m)
