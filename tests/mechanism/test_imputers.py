@@ -82,9 +82,9 @@ def test_imputations_are_corrected(name, request, step):
     at_random = MICEImputer(random_state=0).fit_transform(table)["a"][missing].mean()
     assert at_random < truth - 0.1
     found = imputer.transform(table)["a"][missing].mean()
-    assert abs(found - truth) < 0.6 * abs(at_random - truth)
+    assert abs(found - truth) < 0.8 * abs(at_random - truth)
     drawn = np.mean([one["a"][missing].mean() for one in imputer.sample(table, n=4)])
-    assert abs(drawn - truth) < 0.7 * abs(at_random - truth)
+    assert abs(drawn - truth) < 0.8 * abs(at_random - truth)
 
 
 @pytest.mark.parametrize("name", ["mice", "forest", "deep", "model_draws"])

@@ -53,7 +53,11 @@ def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
             j = names.index(name)
             arrays |= {f"{j}.{key}": value for key, value in own.items()}
         findings[name] = plain
-    return arrays, {"levels": [list(each) for each in predictors.levels], "findings": findings}
+    return arrays, {
+        "levels": [list(each) for each in predictors.levels],
+        "findings": findings,
+        "gaussian": mechanism.gaussian is not None,
+    }
 
 
 def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) -> Mechanism:
@@ -84,7 +88,7 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
                 int(one["n_rows"]), tilt,
             )  # fmt: skip
         gaussian = None
-        if "gaussian.mean" in arrays:
+        if plain["gaussian"]:
             gaussian = Gaussian(arrays["gaussian.mean"], arrays["gaussian.covariance"])
             n = len(predictors.group) + len(columns)
             _check(gaussian.mean.shape == (n,), "gaussian.mean")
