@@ -67,7 +67,7 @@ def test_a_file_without_an_array_is_refused(saved):
 
 def test_an_array_that_is_too_short_is_refused(saved):
     for name in own(saved):
-        if not saved[0][name].ndim:
+        if not saved[0][name].ndim or not saved[0][name].size:
             continue
 
         def shorten(arrays, name=name):
