@@ -118,6 +118,9 @@ class Trees:
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
         """Return packed forests as views; raise ValueError if they are inconsistent."""
+        counts = {len(arrays[name]) for name in ("n_nodes", "n_values", "root")}
+        if len(counts) > 1:
+            raise ValueError("The forests of the file are inconsistent.")
         nodes, values = (np.cumsum(arrays[name])[:-1] for name in ("n_nodes", "n_values"))
         split = [np.split(arrays[name], nodes) for name in ("feature", "threshold", "child")]
         parts = (*split, arrays["root"], np.split(arrays["value"], values))
