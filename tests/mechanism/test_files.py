@@ -67,7 +67,8 @@ def test_a_file_without_an_array_is_refused(saved):
 
 def test_an_array_that_is_too_short_is_refused(saved):
     for name in own(saved):
-        if not saved[0][name].ndim:
+        # the number of nodes of a single forest is not needed
+        if not saved[0][name].size or name.endswith(("n_nodes", "n_values", "n_similar")):
             continue
 
         def shorten(arrays, name=name):

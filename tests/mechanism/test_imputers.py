@@ -57,7 +57,7 @@ def model_draws(step):
 @pytest.mark.parametrize("mask_model", ["auto", SelfMask(["y"], shape="straight")])
 def test_the_mean_under_logistic_self_masking(mask_model):
     bias, at_random = [], []
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(60 + seed)
         x = rng.normal(size=500)
         y = 1 + x + 0.7 * rng.normal(size=500)
@@ -196,10 +196,10 @@ MANY = {
 @pytest.mark.parametrize("cls", [MICEImputer, MissForestImputer])
 def test_numbers_stay_in_the_observed_range(name, cls):
     rng = np.random.default_rng(70)
-    z = rng.normal(size=250)
-    full = pd.DataFrame({"x": z + 0.3 * rng.normal(size=250), "w": z + 0.3 * rng.normal(size=250)})
+    z = rng.normal(size=200)
+    full = pd.DataFrame({"x": z + 0.3 * rng.normal(size=200), "w": z + 0.3 * rng.normal(size=200)})
     full["y"] = MANY[name](z, rng)
-    missing = (full["y"] > full["y"].median()) & (rng.random(250) < 0.6)
+    missing = (full["y"] > full["y"].median()) & (rng.random(200) < 0.6)
     table = masked(full, y=missing)
     options = {"method": "pmm"} if cls is MICEImputer else {"n_jobs": 1, "n_estimators": 3}
     kinds = {"y": "count"} if name == "count" else None
