@@ -168,12 +168,13 @@ def test_a_slope_does_not_apply_to_levels(few_trees):
 def test_nothing_above_a_limit_is_ever_seen(few_trees):
     full, _ = numbers(300, 36)
     table = masked(full, a=full["a"] > 1)
-    for setting in ("auto", "self", SelfMask(sign="high")):
+    for setting in ("auto", SelfMask(sign="high")):
         found = mechanism_of(table, setting)
         assert found["a"].n_missing == (full["a"] > 1).sum()
         assert np.isfinite(found.summary()["missing"]).all()
 
 
+@pytest.mark.slow
 def test_all_columns_mask_themselves(few_trees):
     full, rng = numbers(400, 39, 4)
     table = full.mask((full > 0.7) & (rng.random(full.shape) < 0.7))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.kinds import Column
+from psmvae.kinds import KINDS, Column
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -51,15 +51,20 @@ def predict_observed(
 
     They are predicted from the completed other columns: by ridge regressions on the other folds, or
     out of bag by random forests. Missing cells have the predictions of the imputer, ``points``.
+    The regressions are those of the imputers, in the units of the table: otherwise predictions of
+    observed and missing cells would differ.
     """
     filled = np.where(m, x, points)
+    for j, column in enumerate(columns):
+        if column.kind == "positive":
+            filled[:, j] = KINDS["positive"].restore(filled[:, j], column)
     predictions = from_points(columns, points, shares)
     for j in wanted:
         rows = np.flatnonzero(m[:, j])
         if len(rows) < MIN_ROWS:
             continue
         others = _opened(columns, filled, j)[rows]
-        y = x[rows, j]
+        y = filled[rows, j]
         if _has_indicators(columns[j]):
             # as the imputers predict levels without an order
             y = (y[:, None] == np.arange(columns[j].n_levels)).astype(np.float64)
@@ -68,6 +73,8 @@ def predict_observed(
             code = guess.argmax(1) if guess.ndim > 1 else np.rint(guess)
             code = np.clip(code, 0, columns[j].n_levels - 1)
             guess = _probabilities(code, shares[j], columns[j])
+        elif columns[j].kind in ("positive", "count"):
+            guess = KINDS[columns[j].kind].standardise(np.maximum(guess, y.min()), columns[j])
         predictions[j] = predictions[j].copy()
         predictions[j][rows] = guess
     return predictions
