@@ -37,12 +37,12 @@ def line(x):
 
 @pytest.fixture(scope="module")
 def of_line():
-    return simulate(line)
+    return simulate(line, n=1000)
 
 
 @pytest.fixture(scope="module")
 def of_tails():
-    return simulate(tails, seed=1)
+    return simulate(tails, n=800, seed=1)
 
 
 def test_a_step_is_found_where_it_is():
@@ -105,7 +105,7 @@ def test_each_shape_has_its_candidates(of_line):
 
 
 @pytest.mark.parametrize(("sign", "direction"), [("high", 1), ("low", -1)])
-@pytest.mark.parametrize("shape", ["auto", "smooth", "ceiling", "straight"])
+@pytest.mark.parametrize("shape", ["auto", "smooth"])
 def test_a_sign_makes_gamma_monotone(of_tails, sign, direction, shape):
     p_obs, missing, bins = of_tails
     posterior = fit_families(p_obs, missing, bins, shape, sign=sign)

@@ -57,7 +57,7 @@ def test_completely_at_random_is_not_taken_for_self_masking(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_missing_by_another_column_is_not_taken_for_self_masking(seed):
     full, rng = numbers(500, 20 + seed, noise=1.3)
-    missing = rng.random(500) < expit(-1 + 2.5 * (full["b"] > 0.3))
+    missing = rng.random(500) < expit(-1 + 1.5 * full["b"])
     found = mechanism_of(masked(full, a=missing))
     assert found["a"].chosen == "at random"
     assert found["a"].likelihoods.at_random > found["a"].likelihoods.own_value
@@ -84,10 +84,11 @@ def test_a_line_has_the_odds_of_a_logistic_regression(few_trees):
     assert constant == pytest.approx(-1.2, abs=0.3)
 
 
-@pytest.mark.parametrize("scale", [0.01, 100.0])
-@pytest.mark.parametrize("kind", ["real", "integer", "positive"])
+@pytest.mark.parametrize(
+    ("kind", "scale"), [("real", 0.01), ("real", 100.0), ("integer", 1.0), ("positive", 100.0)]
+)
 def test_a_given_slope_is_in_units_of_the_column(few_trees, kind, scale):
-    full, rng = numbers(250, 32)
+    full, rng = numbers(150, 32)
     if kind == "integer":
         full["a"] = np.rint(full["a"] * 400 * scale)
     elif kind == "positive":
@@ -95,7 +96,7 @@ def test_a_given_slope_is_in_units_of_the_column(few_trees, kind, scale):
     else:
         full["a"] *= scale
     unit = full["a"].std() if kind != "positive" else np.log(full["a"]).std()
-    table = masked(full, a=rng.random(250) < 0.3)
+    table = masked(full, a=rng.random(150) < 0.3)
     given = SelfMask(columns=["a"], slope=0.7 / unit)
     found = mechanism_of(table, given, kinds={"a": kind})
     odds = found.odds("a")
@@ -166,14 +167,15 @@ def test_a_slope_does_not_apply_to_levels(few_trees):
 
 
 def test_nothing_above_a_limit_is_ever_seen(few_trees):
-    full, _ = numbers(500, 36)
+    full, _ = numbers(300, 36)
     table = masked(full, a=full["a"] > 1)
-    for setting in ("auto", "self", SelfMask(sign="high")):
+    for setting in ("auto", SelfMask(sign="high")):
         found = mechanism_of(table, setting)
         assert found["a"].n_missing == (full["a"] > 1).sum()
         assert np.isfinite(found.summary()["missing"]).all()
 
 
+@pytest.mark.slow
 def test_all_columns_mask_themselves(few_trees):
     full, rng = numbers(400, 39, 4)
     table = full.mask((full > 0.7) & (rng.random(full.shape) < 0.7))
@@ -267,13 +269,13 @@ def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
     assert len(found.summary()) == 0
 
 
-@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-def test_frames_of_each_library(backend, few_trees):
-    full, rng = numbers(150, 46)
+def test_frames_of_each_library(few_trees):
+    full, rng = numbers(120, 46)
     found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
-    summary, odds = found.summary(backend=backend), found.odds("a", backend=backend)
-    assert type(summary).__module__.startswith(backend)
-    assert "chosen" in getattr(summary, "column_names", getattr(summary, "columns", ()))
-    assert len(odds) > 5
+    for backend in ("pandas", "polars", "pyarrow"):
+        summary, odds = found.summary(backend=backend), found.odds("a", backend=backend)
+        assert type(summary).__module__.startswith(backend)
+        assert "chosen" in getattr(summary, "column_names", getattr(summary, "columns", ()))
+        assert len(odds) > 5
     with pytest.raises(KeyError):
         found.odds("nothing")

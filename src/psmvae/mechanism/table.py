@@ -221,6 +221,9 @@ class Mechanism(Mapping[str, Finding]):
             own = self._own(j, predictions[j][rows])
             if own.ndim > 1:
                 corrected[rows, j] = tilt.distribution(others, own).argmax(1)
+            elif self.columns[j].kind in ("positive", "count"):
+                # predictors are logarithms, and the mean of the values is not exp of theirs
+                corrected[rows, j] = self._mean_of_logs(j, tilt, tilt.distribution(others, own))
             else:
                 corrected[rows, j] = self.model_values(j, tilt.mean(others, own))
         return corrected
@@ -427,6 +430,15 @@ class Mechanism(Mapping[str, Finding]):
         if column.levels:
             return [column.levels[int(code)] for code in z]
         return KINDS[column.kind].restore(self.model_values(j, z), column)
+
+    def _mean_of_logs(self, j: int, tilt: Tilt, distribution: Floats) -> Floats:
+        """Return the model value of E[x] of a column whose predictor is a logarithm."""
+        column, values = self.columns[j], self.model_values(j, tilt.bins.value)
+        if column.kind == "count":
+            return np.asarray(distribution @ values)
+        largest = values.max()
+        mean = distribution @ np.exp(column.scale * (values - largest))
+        return np.asarray(largest + np.log(mean) / column.scale)
 
     def _own(self, j: int, prediction: Floats) -> Floats:
         """Return the prediction in units of the predictor, or the probabilities."""
