@@ -105,12 +105,13 @@ def one_linear(job: tuple[str, str, int, int]) -> dict[str, Any]:
     found["complete cases"] = estimates([table[~missing[:, 0]]])
     fitted, found["auto"] = drawn("auto")
     found["chosen"] = chose_own(fitted, "y")
-    # y is the only incomplete column: "auto" is one of the others
-    found["SelfMask"] = found["auto"] if found["chosen"] else drawn(NAMED)[1]
-    base, is_mice = BASE[imputer], imputer == "MICE"
-    found[base] = drawn(base)[1] if is_mice or found["chosen"] else found["auto"]
-    if is_mice:
-        found["SelfMask, straight"] = drawn(STRAIGHT)[1]
+    # y is the only incomplete column: where "auto" chose, it is one of the others
+    base = BASE[imputer]
+    found[base] = drawn(base)[1] if found["chosen"] else found["auto"]
+    if mechanism == "own value":
+        found["SelfMask"] = found["auto"] if found["chosen"] else drawn(NAMED)[1]
+        if imputer == "MICE":
+            found["SelfMask, straight"] = drawn(STRAIGHT)[1]
     return found
 
 

@@ -12,7 +12,7 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.correction import Correction
-from psmvae.mechanism.families import Posterior, fit_families
+from psmvae.mechanism.families import Posterior, fit_families, refit_straight
 from psmvae.mechanism.observed import Observed, inflation_of
 from psmvae.mechanism.question import Question
 from psmvae.mechanism.rivals import Likelihoods
@@ -284,9 +284,22 @@ class _Fit:
             self.cells.features[self.rows],
         )  # fmt: skip
 
+    def refined(self, stage: _Stage) -> _Stage:
+        """Return the stage with straight candidates fitted again to each row's own values."""
+        rows, centers = self.rows, stage.observed.centers(self.cells.prediction[self.rows])
+        if centers is None:
+            return stage
+        others = None if self._others is None else self._others[rows]
+        # odds of a straight γ are positive without the floor
+        p_obs = stage.observed.without_floor(stage.p_obs[rows])
+        posterior = refit_straight(
+            stage.posterior, p_obs, ~self.cells.observed[rows], self.bins, centers, others
+        )
+        return replace(stage, posterior=posterior)
+
     def tilt(self, stage: _Stage) -> Tilt:
         """Return the tilt, with the regressions for means of a numeric column."""
-        cells = self.cells
+        cells, stage = self.cells, self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
         draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight)

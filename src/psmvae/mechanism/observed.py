@@ -164,6 +164,24 @@ class Observed:
                 total += weight * self._floored(found)
         return total
 
+    def centers(self, prediction: Floats) -> Floats | None:
+        """Return the mean of each row's values in each bin ``(row, bin)``.
+
+        It is that of the prediction plus residuals of all rows, and the mean of the observed cells
+        for a bin without any. Values beyond the observed range are in the outermost bins. None for
+        bins of single values.
+        """
+        part = self.parts[0]
+        if self.is_discrete or not isinstance(part, Residuals):
+            return None
+        values, n_bins = part.values(prediction), len(self.bins)
+        flat = (self.bins.index(values) + n_bins * np.arange(len(values))[:, None]).ravel()
+        size = len(values) * n_bins
+        count = np.bincount(flat, minlength=size)
+        total = np.bincount(flat, values.ravel(), minlength=size)
+        mean = (total / np.maximum(count, 1)).reshape(-1, n_bins)
+        return np.where(count.reshape(-1, n_bins) > 0, mean, self.bins.value)
+
     def _histogram(self, values: Floats) -> Floats:
         """Return the share of a row's values in each bin."""
         n_rows, n_bins = len(values), len(self.bins)
@@ -171,6 +189,10 @@ class Observed:
         flat = (at + n_bins * np.arange(n_rows)[:, None]).ravel()
         counts = np.bincount(flat, minlength=n_rows * n_bins).reshape(n_rows, n_bins)
         return self._floored(counts / values.shape[1])
+
+    def without_floor(self, distribution: Floats) -> Floats:
+        """Return distributions ``(row, bin)`` less the share of the marginal distribution."""
+        return np.maximum(distribution - FLOOR * self.bins.share, 0.0) / (1 - FLOOR)
 
     def _floored(self, distribution: Floats) -> Floats:
         return np.asarray((1 - FLOOR) * distribution + FLOOR * self.bins.share)
