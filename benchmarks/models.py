@@ -73,7 +73,7 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "not-miwae": (psmvae.NotMIWAEImputer, {}),
     # as many sets as the GMVAE and the DLGM have by default
     "psmvae-none": (psmvae.PSMVAEImputer, {"mask_model": "none", "n_sets": 4}),
-    "psmvae-latent": (psmvae.PSMVAEImputer, {"n_sets": 4}),
+    "psmvae-latent": (psmvae.PSMVAEImputer, {"mask_model": "latent", "n_sets": 4}),
     "psmvae-self": (psmvae.PSMVAEImputer, {"mask_model": "logistic-ceiling", "n_sets": 4}),
 }
 # Further settings and versions of the records.

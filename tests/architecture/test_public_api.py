@@ -18,6 +18,7 @@ REFERENCE = (ROOT / "docs" / "api.rst").read_text()
 MODULES = [
     "psmvae",
     "psmvae.describe",
+    "psmvae.mechanism",
     "psmvae.simulate",
     "psmvae.multiple",
     "psmvae.sensitivity",

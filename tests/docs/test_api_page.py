@@ -8,6 +8,7 @@ import pytest
 MODULES = (
     "psmvae",
     "psmvae.describe",
+    "psmvae.mechanism",
     "psmvae.simulate",
     "psmvae.multiple",
     "psmvae.sensitivity",

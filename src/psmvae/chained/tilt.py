@@ -39,13 +39,15 @@ class LogOdds:
 
     def __call__(self, keys: list[int], x: Floats) -> Floats:
         """Return γ of values ``(chain, row)``, by draw ``key`` modulo their number."""
-        found = np.empty_like(x)
-        for chain, key in enumerate(keys):
-            gamma = self.gamma[key % len(self.gamma)]
-            gamma = gamma - np.median(gamma)
-            if self.is_straight[key % len(self.gamma)]:
-                slope = (gamma[-1] - gamma[0]) / (self.value[-1] - self.value[0])
-                found[chain] = gamma[0] + slope * (x[chain] - self.value[0])
+        found, numbers = np.empty_like(x), [key % len(self.gamma) for key in keys]
+        drawn = self.gamma[numbers]
+        drawn = drawn - np.median(drawn, 1, keepdims=True)
+        for chain, gamma in enumerate(drawn):
+            if self.is_straight[numbers[chain]]:
+                # γ of the outer bins may be limited: the steepest piece has the slope
+                slopes = np.diff(gamma) / np.diff(self.value)
+                at = int(np.abs(slopes).argmax())
+                found[chain] = gamma[at] + slopes[at] * (x[chain] - self.value[at])
             else:
                 found[chain] = gamma[np.searchsorted(self.edges, x[chain])]
         return np.clip(found, -MAX_LOG_ODDS, MAX_LOG_ODDS)

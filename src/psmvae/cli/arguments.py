@@ -17,9 +17,11 @@ from psmvae.cli.methods import Method
 class MaskModelName(StrEnum):
     """The mask models by name."""
 
-    NONE = "none"
-    LATENT = "latent"
+    AUTO = "auto"
     SELF = "self"
+    LATENT = "latent"
+    NONE = "none"
+    LOGISTIC_CEILING = "logistic-ceiling"
     LOGISTIC = "logistic"
     LINEAR = "linear"
     NETWORK = "network"
@@ -97,19 +99,22 @@ MaskModel = Annotated[
     _model_option(
         "--mask-model",
         metavar="NAME",
-        help="The model of the missingness mask m. none: missing at random (default of gmvae). "
-        "latent: p(m|z,r) (default of psmvae). self: p(m|x), each column by its own value. "
-        "logistic: the same as a plain logistic regression (default of not-miwae). linear, "
-        "network: p(m|x), each column by all values. For psmvae, gmvae and not-miwae.",
+        help="Why cells are missing. auto: compare, for each column, its own value with the other "
+        "columns, and correct for the value where it explains the missingness as well (default of "
+        "psmvae). self: the value of each cell decides. none: missing at random (default of mice, "
+        "missforest and gmvae). Those three are for psmvae, mice and missforest. latent: p(m|z,r). "
+        "logistic-ceiling, logistic (default of not-miwae), linear, network: models of p(m|x). "
+        "These are for psmvae, gmvae and not-miwae.",
     ),
 ]
-LogisticMasked = Annotated[
+SelfMasked = Annotated[
     list[str] | None,
     _model_option(
         "--self-masked",
         metavar="COLUMN",
         help="A column whose missingness depends on its own value (repeatable): the mask model is "
-        "self (logistic for not-miwae) for these columns. For psmvae, gmvae and not-miwae.",
+        "self for these columns, for psmvae, mice and missforest; logistic-ceiling for gmvae, "
+        "logistic for not-miwae.",
     ),
 ]
 SignOption = Annotated[

@@ -28,6 +28,17 @@ def list_columns(imputer: Imputer, terminal: Terminal) -> None:
     terminal.say("  change with --kind COLUMN=KIND or --bounds COLUMN=LOW:HIGH")
 
 
+def list_mechanisms(imputer: Imputer, terminal: Terminal) -> None:
+    """Write one line for each column whose values were found to explain their absence."""
+    mechanism = getattr(imputer, "mechanism_", None)
+    if mechanism is None or not mechanism.tilts:
+        return
+    for name in mechanism:
+        if mechanism[name].tilt is not None:
+            terminal.say(f"  {mechanism.sentence(name)}")
+    terminal.say("  this compares explanations and proves none; --mask-model none ignores it")
+
+
 def _why(column: Column) -> str:
     if column.formula:
         return column.formula

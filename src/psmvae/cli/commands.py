@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from psmvae.cli.columns import list_columns
+from psmvae.cli.columns import list_columns, list_mechanisms
 from psmvae.cli.files import (
     check_input,
     check_model_output,
@@ -72,6 +72,7 @@ def impute(
             write_table(one, path, force=files.force, inputs=[files.table])
     if source.files.model is None:
         list_columns(imputer, terminal)
+        list_mechanisms(imputer, terminal)
     n_missing, n_left = _n_missing(table.modelled), _n_missing(filled[0])
     if n_missing == 0:
         warn_of_codes(table.modelled)
@@ -91,6 +92,7 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
         imputer, table = _fitted_imputer(table, source, terminal)
     _save_model(imputer, files.output)
     list_columns(imputer, terminal)
+    list_mechanisms(imputer, terminal)
     terminal.say(f"{_rows(files, table)}{_not_modelled(table)}{_validation_error(imputer)}")
     terminal.say(f"wrote {files.output}")
 
@@ -115,6 +117,11 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     counts = np.bincount(assigned, minlength=proba.shape[1])
     sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
     terminal.say(f"{_rows(files, table)} ({sizes}){_not_modelled(table)}")
+    if len(counts) > 1:
+        described = imputer.describe_sets(backend="pyarrow").to_pylist()
+        for one in described:
+            missing = f"; missing: {one['missing']}" if one["missing"] else ""
+            terminal.say(f"  set {one['set']}: {one['mechanism']}{missing}")
     if len(counts) == 1 and imputer.get_params(deep=False)["n_sets"] == "auto":
         terminal.say(
             "one set: the masks give no evidence of more, or there is no mask model; "

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 # The mask models of single columns, which --self-masked restricts to the named ones.
-_SELF_MASKS = (a.MaskModelName.SELF, a.MaskModelName.LOGISTIC)
+_SELF_MASKS = (
+    a.MaskModelName.SELF,
+    a.MaskModelName.LOGISTIC_CEILING,
+    a.MaskModelName.LOGISTIC,
+)
+# Mask models of --self-masked for methods other than psmvae, mice and missforest.
+_DEFAULTS = {
+    Method.GMVAE: a.MaskModelName.LOGISTIC_CEILING,
+    Method.NOT_MIWAE: a.MaskModelName.LOGISTIC,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +75,7 @@ class ModelOptions:
 
     method: a.MethodOption = None
     mask_model: a.MaskModel = None
-    self_masked: a.LogisticMasked = None
+    self_masked: a.SelfMasked = None
     sign: a.SignOption = None
     sets: a.Sets = None
     members: a.Members = None
@@ -79,8 +88,8 @@ class ModelOptions:
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
         if self.self_masked and self.mask_model not in (None, *_SELF_MASKS):
-            message = f"--self-masked needs --mask-model self or logistic, not {self.mask_model}"
-            raise UsageError(message)
+            message = f"--self-masked needs --mask-model {', '.join(_SELF_MASKS[:-1])} or "
+            raise UsageError(f"{message}{_SELF_MASKS[-1]}, not {self.mask_model}")
         if self.sign is not None and not self.self_masked:
             raise UsageError("--sign needs --self-masked, the columns it applies to")
         self.kinds()
@@ -150,12 +159,15 @@ class ModelOptions:
         """The parameter `mask_model`: a name, or settings with columns and sign."""
         if not self.self_masked:
             return None if self.mask_model is None else self.mask_model.value
+        sign: Any = None if self.sign is None else self.sign.value
+        chosen = self.mask_model or _DEFAULTS.get(self.chosen_method, a.MaskModelName.SELF)
+        if chosen is a.MaskModelName.SELF:
+            from psmvae.mechanism.settings import SelfMask
+
+            return SelfMask(columns=self.self_masked, sign=sign)
         from psmvae.nn.settings import mask_model
 
-        not_miwae = self.chosen_method is Method.NOT_MIWAE
-        default = a.MaskModelName.LOGISTIC if not_miwae else a.MaskModelName.SELF
-        settings: Any = mask_model((self.mask_model or default).value)
-        sign = None if self.sign is None else self.sign.value
+        settings: Any = mask_model(chosen.value)
         return dataclasses.replace(settings, columns=self.self_masked, sign=sign)
 
 

@@ -14,7 +14,7 @@ from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.chains_file import add_mechanism, take_mechanism
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
-from psmvae.imputers.nonignorable import check_setting, questions_of
+from psmvae.imputers.nonignorable import check_setting, mechanism_facts, questions_of
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.codec import Encoded
 
@@ -219,40 +219,29 @@ class ChainImputer(MatrixImputer):
         return self.chain_.n_rounds
 
     def _points(self, x: Floats, m: Bools) -> Floats:
-        points = self._at_random(x, m)
+        points = self.matrix_.decode(self.chain_.transform(self._encode_matrix(x, m)))
         if self.mechanism_ is None or not self.mechanism_.tilts:
             return points
-        return self.mechanism_.correct(points, *self._predictions(x, m, points))
+        return self.mechanism_.correct(points, *self._predictions(x, m))
 
-    def _at_random(self, x: Floats, m: Bools) -> Floats:
-        """Return the single imputations of the chain."""
-        return self.matrix_.decode(self.chain_.transform(self._encode_matrix(x, m)))
-
-    def _predictions(self, x: Floats, m: Bools, points: Floats) -> tuple[Floats, Bools, Any]:
-        """Return model values, mask and predictions of the missing cells."""
-        from psmvae.mechanism.predictions import from_points
-
+    def _predictions(self, x: Floats, m: Bools) -> tuple[Floats, Bools, Any]:
+        """Return model values, mask and predictions of the missing cells by the mechanism."""
+        mechanism: Any = self.mechanism_
         values = self._model_values(x, m)
-        return values, m, from_points(tuple(self.schema_.modelled), points, m, values)
+        return values, m, mechanism.predict(values, m)
 
-    def _fit_mechanism(self, encoded: Encoded, *, linear: bool, n_jobs: int | None = None) -> None:
+    def _fit_mechanism(self, encoded: Encoded, n_jobs: int | None = None) -> None:
         """Fit the mechanism that `mask_model` asks for."""
-        from psmvae.mechanism.predictions import predict_observed
         from psmvae.mechanism.table import Mechanism
 
         self.mechanism_: Mechanism | None = None
         columns, m = tuple(self.schema_.modelled), encoded.m
         questions = questions_of(self.mask_model, columns, m)
-        if not questions:
-            return
-        x = self._model_values(encoded.x, m)
-        predictions = predict_observed(
-            columns, x, m, self._at_random(encoded.x, m), questions, linear=linear,
-            seed=self._seed(6), n_jobs=n_jobs,
-        )  # fmt: skip
-        self.mechanism_ = Mechanism.fit(
-            columns, x, m, predictions, None, questions, seed=self._seed(6), n_jobs=n_jobs
-        )
+        if questions:
+            x = self._model_values(encoded.x, m)
+            self.mechanism_ = Mechanism.fit_gaussian(
+                columns, x, m, questions, seed=self._seed(6), n_jobs=n_jobs
+            )
 
     def _tilts(self) -> dict[int, Any]:
         return {} if self.mechanism_ is None else self.mechanism_.log_odds
@@ -270,7 +259,11 @@ class ChainImputer(MatrixImputer):
         return values
 
     def _facts(self) -> dict[str, Any]:
-        return {"n_rounds": self.chain_.n_rounds, "converged": self.chain_.converged}
+        return {
+            "n_rounds": self.chain_.n_rounds,
+            "converged": self.chain_.converged,
+            **mechanism_facts(self.mechanism_),
+        }
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
@@ -295,9 +288,9 @@ class MissForestImputer(ChainImputer):
     """Impute missing values by chained forests: trees predict each column from all others.
 
     Fitted by scikit-learn's `IterativeImputer` with `ExtraTreesRegressor`. Cells are assumed to be
-    missing at random. A column of levels is predicted through one indicator for each level.
-    `sample` uses the prediction of one randomly drawn tree for each cell. This is not proper
-    multiple imputation: intervals by Rubin's rules are too narrow.
+    missing at random, unless `mask_model` says otherwise. A column of levels is predicted through
+    one indicator for each level. `sample` uses the prediction of one randomly drawn tree for each
+    cell. This is not proper multiple imputation: intervals by Rubin's rules are too narrow.
 
     Parameters
     ----------
@@ -328,7 +321,7 @@ class MissForestImputer(ChainImputer):
         del callback, began
         forest = {"n_estimators": int(self.n_estimators), "n_jobs": self.n_jobs}
         self.chain_ = self._fit_chain(encoded, estimator="trees", **forest)
-        self._fit_mechanism(encoded, linear=False, n_jobs=self.n_jobs)
+        self._fit_mechanism(encoded, self.n_jobs)
         return False
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
@@ -337,8 +330,7 @@ class MissForestImputer(ChainImputer):
         drawn = np.stack(each, axis=1)
         if self.mechanism_ is None or not self.mechanism_.tilts:
             return drawn
-        known = self._predictions(x, m, self._at_random(x, m))
-        return self.mechanism_.redraw(drawn, *known, seed)
+        return self.mechanism_.redraw(drawn, *self._predictions(x, m), seed)
 
 
 def part_of(arrays: Mapping[str, Any], prefix: str) -> dict[str, NDArray[Any]]:

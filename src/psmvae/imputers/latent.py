@@ -13,6 +13,7 @@ from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.chains_file import add_chains, add_mechanism, take_chains, take_mechanism
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
+from psmvae.imputers.nonignorable import fit_mechanism, mechanism_facts
 from psmvae.imputers.options import Advanced
 from psmvae.nn.architecture import Network
 from psmvae.table.codec import Encoded
@@ -204,7 +205,6 @@ class LatentImputer(DeepImputer):
         return self._posterior(seed).sample(x, m, n)
 
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
-        from psmvae.imputers.nonignorable import fit_mechanism
         from psmvae.imputers.proper import fit_chains, learn
 
         self.chains_: Chains | None = None
@@ -251,7 +251,11 @@ class LatentImputer(DeepImputer):
         return self.chains_ is not None and self.numeric_draws == "pmm"
 
     def _facts(self) -> dict[str, Any]:
-        return super()._facts() | {"n_draws": int(self.n_draws), "draws": self.draws}
+        return super()._facts() | {
+            "n_draws": int(self.n_draws),
+            "draws": self.draws,
+            **mechanism_facts(self.mechanism_),
+        }
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()

@@ -34,9 +34,9 @@ METHODS: dict[str, Literal["normal", "pmm"]] = {"norm": "normal", "pmm": "pmm"}
 class MICEImputer(ChainImputer):
     """Impute missing values by chained equations: each column is regressed on all others.
 
-    Cells are assumed to be missing at random and columns to depend linearly on one another.
-    `transform` imputes conditional means, by scikit-learn's `IterativeImputer` with
-    `BayesianRidge`. `sample` and `impute_multiple` draw as R's mice does.
+    Cells are assumed to be missing at random, unless `mask_model` says otherwise, and columns to
+    depend linearly on one another. `transform` imputes conditional means, by scikit-learn's
+    `IterativeImputer` with `BayesianRidge`. `sample` and `impute_multiple` draw as R's mice does.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class MICEImputer(ChainImputer):
         del callback, began
         allowed = self._allowed()
         self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
-        self._fit_mechanism(encoded, linear=True)
+        self._fit_mechanism(encoded)
         columns = self.schema_.modelled
         self.chains_ = Chains.fit(
             columns,

@@ -76,6 +76,13 @@ def _question(given: SelfMask, columns: tuple[Column, ...], j: int) -> Question:
     return Question(True, given.shape, sign, slope, shadow)
 
 
+def mechanism_facts(mechanism: Mechanism | None) -> dict[str, Any]:
+    """Return what `describe` says about a mechanism: one record for each column."""
+    if mechanism is None or not mechanism.findings:
+        return {}
+    return {"mechanism": mechanism.records()}
+
+
 def fit_mechanism(
     imputer: Imputer,
     encoded: Encoded,

@@ -211,6 +211,8 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
 
     def _resolve(self, m: Bools) -> LatentConfig:
         mask = self._network_mask()
+        # an unknown column is an error before training
+        self._questions(m)
         return latent_config(
             self,
             *m.shape,

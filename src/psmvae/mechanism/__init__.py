@@ -5,3 +5,33 @@ Tchetgen 2016; Kim and Yu 2011). `odds` has its two equations, `observed` the di
 column among the rows where it is observed, `families` the candidates for the log odds γ of going
 missing, `rivals` the explanation of the masks by the other columns, `column` puts them together.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from psmvae.mechanism.column import Finding
+    from psmvae.mechanism.rivals import Likelihoods
+    from psmvae.mechanism.table import Mechanism
+
+__all__ = ["Finding", "Likelihoods", "Mechanism"]
+
+# loaded on first use, so that `SelfMask` can be made without them
+_HOME = {
+    "Finding": "psmvae.mechanism.column",
+    "Likelihoods": "psmvae.mechanism.rivals",
+    "Mechanism": "psmvae.mechanism.table",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -88,16 +88,13 @@ class Tilt:
     def draw(self, p_obs: Floats, number: int, rng: np.random.Generator) -> Floats:
         """Draw one value of each row, with draw ``number`` of γ.
 
-        A value is drawn uniformly in its bin, or is the bin's value where bins are single values.
+        A value is drawn uniformly between the smallest and the largest observed value of its bin.
         """
         gamma = self.draws.gamma[number % len(self.draws.gamma)]
         odds = (p_obs * np.exp(gamma - gamma.max())).cumsum(1)
         at = (odds < rng.random((len(odds), 1)) * odds[:, -1:]).sum(1)
-        value = self.bins.value[at]
-        if self.observed.is_discrete:
-            return np.asarray(value)
-        edges = np.concatenate([[self.observed.low], self.bins.edges, [self.observed.high]])
-        return np.asarray(edges[at] + rng.random(len(at)) * (edges[at + 1] - edges[at]))
+        low, high = self.bins.low[at], self.bins.high[at]
+        return np.asarray(low + rng.random(len(at)) * (high - low))
 
     def distribution(self, features: Floats, prediction: Floats) -> Floats:
         """Return p(x | rest, missing) ``(row, bin)`` of new rows."""
@@ -140,14 +137,30 @@ class Tilt:
         return np.asarray(low), np.asarray(high)
 
     def at_risk(self) -> Bools:
-        """Return the bins whose probability of going missing is above half of the largest."""
+        """Return the bins whose probability is nearer to the largest than to the smallest."""
         probability = self.probability()
         return np.asarray(probability > 0.5 * (probability.max() + probability.min()))
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """What was compared for one column, and what was chosen."""
+    """What was compared for one column, and what was chosen.
+
+    Attributes
+    ----------
+    likelihoods : Likelihoods
+        Log-likelihoods of held-out masks under each explanation.
+    chosen : {"own value", "at random"}
+        The explanation that imputations use.
+    assumed : bool
+        Whether ``mask_model`` states that the value decides. "own value" is then an assumption and
+        not the result of the comparison.
+    n_missing, n_rows : int
+        Number of missing cells and of rows.
+    tilt : Tilt or None
+        The fitted log odds γ; None where cells are taken to be missing at random. `Mechanism.odds`
+        returns them as a table.
+    """
 
     likelihoods: Likelihoods
     chosen: Literal["own value", "at random"]
@@ -174,10 +187,12 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     missing = ~cells.observed
     counts = question.assumed, int(missing.sum()), len(missing)
     nothing = Finding(Likelihoods(np.nan, np.nan, np.nan), "at random", *counts, None)
-    enough = min(missing.sum(), cells.observed.sum()) >= MIN_CELLS
-    if not enough or len(np.unique(cells.values)) < 2:
+    if len(np.unique(cells.values)) < 2:
         return nothing
     fit = _Fit.of(cells, question, seed, n_jobs)
+    n_used = int(missing[fit.rows].sum())
+    if min(n_used, len(fit.rows) - n_used) < MIN_CELLS:
+        return nothing
     regression = fit.logistic()
     free = fit.gain(regression)
     stage = fit.run(first=True)
@@ -191,7 +206,7 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     explains = (
         stage.gain >= MIN_NATS
         and stage.gain >= MIN_RATIO * free
-        and both <= (1 + MAX_ADDED) * stage.gain + MIN_NATS
+        and both <= (1 + MAX_ADDED) * stage.gain + 1.0
         and stage.posterior.best.family.name != "constant"
     )
     found = replace(nothing, likelihoods=Likelihoods(free, stage.gain, both))

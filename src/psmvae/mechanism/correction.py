@@ -9,9 +9,10 @@ weights exp γ. The combination minimises the error of the observed cells with t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
@@ -110,26 +111,48 @@ class Correction:
 def _forest(
     inputs: Floats, values: Floats, weight: Floats, chosen: Ints, seed: int, n_jobs: int | None
 ) -> tuple[Trees, Floats]:
-    """Grow a forest on the chosen rows; predictions of these are out of bag."""
-    from sklearn.ensemble import RandomForestRegressor
+    """Grow a forest on the chosen rows; predictions of these are out of bag.
 
-    forest: Any = RandomForestRegressor(
-        N_TREES,
-        min_samples_leaf=MIN_LEAF,
-        max_features=FEATURE_FRACTION,
-        oob_score=True,
-        n_jobs=n_jobs,
-        random_state=seed,
-    )
-    forest.fit(inputs[chosen], values[chosen], sample_weight=weight[chosen])
+    Bootstrap samples do not depend on the weights. scikit-learn's forests draw rows with large
+    weights for nearly all trees, so that they have no prediction out of bag.
+    """
+    x, y, w = inputs[chosen].astype(np.float32), values[chosen], weight[chosen]
+    seeds = np.random.SeedSequence(seed).generate_state(N_TREES)
+    forest = _Grown([], x.shape[1])
+    total, count = np.zeros(len(y)), np.zeros(len(y))
+    for tree, out_of_bag in Parallel(n_jobs, prefer="threads")(
+        delayed(_tree)(x, y, w, int(each)) for each in seeds
+    ):
+        forest.estimators_.append(tree)
+        total[out_of_bag] += tree.predict(x[out_of_bag])
+        count[out_of_bag] += 1
     trees = Trees.of(forest)
     found = np.empty(len(values))
     rest = np.ones(len(values), dtype=bool)
     rest[chosen] = False
-    found[chosen] = forest.oob_prediction_
+    found[chosen] = np.where(count > 0, total, np.average(y, weights=w)) / np.maximum(count, 1)
     if rest.any():
         found[rest] = trees.predict(inputs[rest])
     return trees, found
+
+
+class _Grown(NamedTuple):
+    """Trees as those of a fitted forest of scikit-learn."""
+
+    estimators_: list[Any]
+    n_features_in_: int
+
+
+def _tree(x: Any, y: Floats, weight: Floats, seed: int) -> tuple[Any, Bools]:
+    """Grow one tree on a bootstrap sample; also return the rows that are not in it."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    count = np.bincount(np.random.default_rng(seed).integers(len(y), size=len(y)), minlength=len(y))
+    tree = DecisionTreeRegressor(
+        min_samples_leaf=MIN_LEAF, max_features=FEATURE_FRACTION, random_state=seed
+    )
+    tree.fit(x, y, sample_weight=count * weight)
+    return tree, np.asarray(count == 0)
 
 
 def _combination(

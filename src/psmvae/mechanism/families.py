@@ -60,6 +60,8 @@ class Posterior:
         for k, fit in enumerate(self.fits):
             rows = np.flatnonzero(which == k)
             theta = rng.multivariate_normal(fit.theta, fit.covariance, len(rows), method="eigh")
+            if direction := fit.family.direction:
+                theta[:, 1:] = direction * np.maximum(direction * theta[:, 1:], 0.0)
             drawn[rows] = fit.gamma_of(theta)
         is_straight = np.array([fit.family.name == "straight" for fit in self.fits])
         return drawn, is_straight[which]
@@ -82,7 +84,9 @@ def candidates(
     yield Family("constant", ones, np.diag([constant])), PRIOR["constant"]
     if not ordered or n < 3:
         precision = np.full((n, n), constant / n**2) + (np.eye(n) - 1 / n) * SD_LEVEL**-2
-        yield Family("levels", np.eye(n), precision), 1 - PRIOR["constant"]
+        # parameters of ordered levels are increments, whose sign may be given
+        levels = np.tril(np.ones((n, n))) if ordered else np.eye(n)
+        yield Family("levels", levels, levels.T @ precision @ levels), 1 - PRIOR["constant"]
         return
     center = bins.share @ bins.value
     spread = max(float(np.sqrt(bins.share @ (bins.value - center) ** 2)), 1e-12)
@@ -150,7 +154,7 @@ def fit_families(
     slope : Slope, optional
         What is known of the slope. γ is then straight.
     sign : {"high", "low"}, optional
-        Which values go missing more often. γ is then monotone.
+        Which values go missing more often. γ is then monotone. Levels without an order have none.
     others : ndarray of shape (n_rows, n_features), optional
         Functions of the other columns that are added to the log odds.
     coarse : bool, default=False
@@ -163,7 +167,7 @@ def fit_families(
     """
     fits, log_weight = [], []
     for family, prior in candidates(bins, shape, ordered=ordered, slope=slope, coarse=coarse):
-        fit = _monotone(p_obs, missing, family, sign, others)
+        fit = _monotone(p_obs, missing, family, sign if ordered else None, others)
         if fit is not None:
             fits.append(fit)
             log_weight.append(np.log(prior) + fit.evidence)
@@ -181,13 +185,16 @@ def _monotone(
     others: Floats | None,
 ) -> OddsFit | None:
     """Fit a family; with a sign, leave out increments of the other sign until none is left."""
-    if sign is not None and family.name in ("region", "levels"):
+    if sign is None or family.base.any():
+        return fit_collapsed(p_obs, missing, family, others)
+    if family.name == "region":
         return None
     direction = -1.0 if sign == "low" else 1.0
+    family = replace(family, direction=direction)
     while True:
         fit = fit_collapsed(p_obs, missing, family, others)
         wrong = direction * fit.theta[1:] < 0
-        if sign is None or family.base.any() or not wrong.any():
+        if not wrong.any():
             return fit
         kept = np.append(True, ~wrong)
         if not kept[1:].any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -20,7 +19,7 @@ LIMIT = 6.0
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Standardised columns of a table, missing cells filled by predictions, and their masks.
+    """Standardised columns of a table, missing cells at the mean, and their masks.
 
     A mask of another column is a feature too, because the mask of a column must not depend on it
     given the value. ``has_mask`` are the columns whose mask is used.
@@ -39,22 +38,19 @@ class Features:
         """Table column of each feature."""
         return np.concatenate([self.predictors.group, self.has_mask])
 
-    def table(self, x: Floats, m: Bools, predictions: Mapping[int, Floats]) -> Floats:
-        """Return all features ``(row, feature)``."""
+    def table(self, x: Floats, m: Bools) -> Floats:
+        """Return all features ``(row, feature)``.
+
+        A missing cell is at the mean of its column. A prediction in its place would depend on the
+        other cells of the row, and so on whether the cell that is to be explained is observed.
+        """
         parts = []
         for j in range(x.shape[1]):
             seen = self.predictors.encode(j, np.where(m[:, j], x[:, j], 0.0))
-            parts.append(np.where(m[:, [j]], seen, self._predicted(j, predictions[j])))
+            parts.append(np.where(m[:, [j]], seen, 0.0))
         encoded = np.clip(np.concatenate(parts, 1), -LIMIT, LIMIT)
         return np.concatenate([encoded, (~m[:, self.has_mask]).astype(np.float64)], 1)
 
     def of_others(self, j: int, table: Floats) -> Floats:
         """Return the features that do not come from column ``j``."""
         return table[:, self.group != j]
-
-    def _predicted(self, j: int, prediction: Floats) -> Floats:
-        """Return the expected features of column ``j``."""
-        if prediction.ndim == 1:
-            return self.predictors.encode(j, prediction)
-        codes = np.arange(float(prediction.shape[1]))
-        return np.asarray(prediction @ self.predictors.encode(j, codes))

@@ -85,7 +85,6 @@ class Observed:
     weight: Floats
     low: float
     high: float
-    is_discrete: bool
 
     @classmethod
     def fit(
@@ -130,9 +129,7 @@ class Observed:
         parts: list[Any] = []
         found: list[Floats] = []
         low, high = float(values.min()), float(values.max())
-        # bins of single values
-        is_discrete = len(bins) == len(np.unique(values)) or prediction.ndim > 1
-        made = cls(bins, (), np.zeros(0), low, high, is_discrete)
+        made = cls(bins, (), np.zeros(0), low, high)
         if prediction.ndim > 1:
             parts.append(None)
             found.append(made._floored(prediction))
@@ -151,7 +148,7 @@ class Observed:
             found.append(made._floored(distribution))
         weight = _mixture(found, bins.index(values), observed)
         mixed = sum(w * each for w, each in zip(weight, found, strict=True))
-        return cls(bins, tuple(parts), weight, low, high, is_discrete), np.asarray(mixed)
+        return cls(bins, tuple(parts), weight, low, high), np.asarray(mixed)
 
     def predict(self, features: Floats, prediction: Floats) -> Floats:
         """Return the distributions ``(row, bin)`` of cells of other rows."""
@@ -172,7 +169,7 @@ class Observed:
         bins of single values.
         """
         part = self.parts[0]
-        if self.is_discrete or not isinstance(part, Residuals):
+        if (self.bins.low == self.bins.high).all() or not isinstance(part, Residuals):
             return None
         values, n_bins = part.values(prediction), len(self.bins)
         flat = (self.bins.index(values) + n_bins * np.arange(len(values))[:, None]).ravel()

@@ -32,7 +32,8 @@ class Family:
     """Functions γ = base + design · θ with a Gaussian prior on θ.
 
     ``design`` is ``(bin, parameter)``, ``precision`` ``(parameter, parameter)`` the inverse of the
-    prior covariance, ``base`` ``(bin,)`` a given function. ``name`` says what the family is. For
+    prior covariance, ``base`` ``(bin,)`` a given function. ``name`` says what the family is.
+    ``direction`` is the sign that all parameters but the first must have, 0 for any. For
     `fit_odds`, design and base may differ between rows: ``(row, bin, parameter)``, ``(row, bin)``.
     """
 
@@ -40,6 +41,7 @@ class Family:
     design: Floats
     precision: Floats
     base: Floats = field(default_factory=lambda: np.zeros(0))
+    direction: float = 0.0
 
     def __post_init__(self) -> None:
         """Set the default of ``base``."""

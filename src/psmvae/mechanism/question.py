@@ -10,7 +10,10 @@ Shape = Literal["auto", "straight", "ceiling", "smooth"]
 
 @dataclass(frozen=True)
 class Slope:
-    """What is known of a straight γ: mean and standard deviation, for one unit of ``value``."""
+    """What is known of a straight γ: mean and standard deviation of its slope.
+
+    For one unit of the column in a question of the user, and of its predictor in `fit_column`.
+    """
 
     mean: float
     sd: float

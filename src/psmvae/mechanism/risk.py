@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.mechanism.column import Tilt
 from psmvae.mechanism.table import Mechanism
+from psmvae.mechanism.words import at_risk_words
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -69,33 +69,6 @@ class RiskSets:
         ]
 
 
-def at_risk_words(mechanism: Mechanism, j: int, tilt: Tilt) -> str:
-    """Describe who is at risk of losing a column: "income above 3,300: 22 % go missing"."""
-    probability, risky = tilt.probability(), tilt.at_risk()
-    share = tilt.bins.share / (1 - probability)
-    rate = share[risky] @ probability[risky] / max(float(share[risky].sum()), 1e-12)
-    where = _region(mechanism, j, tilt, risky)
-    return f"{mechanism.columns[j].name} {where}: {100 * rate:.0f} % go missing"
-
-
-def _region(mechanism: Mechanism, j: int, tilt: Tilt, risky: Bools) -> str:
-    if mechanism.columns[j].levels:
-        levels = mechanism.in_units(j, tilt.bins.value[risky])
-        return "in " + ", ".join(str(level) for level in levels)
-    edges = [f"{value:,.4g}" for value in mechanism.in_units(j, tilt.bins.edges)]
-    starts = np.flatnonzero(risky & ~np.concatenate([[False], risky[:-1]]))
-    ends = np.flatnonzero(risky & ~np.concatenate([risky[1:], [False]]))
-    parts = []
-    for start, end in zip(starts, ends, strict=True):
-        if start == 0:
-            parts.append(f"below {edges[min(int(end), len(edges) - 1)]}")
-        elif end == len(risky) - 1:
-            parts.append(f"above {edges[start - 1]}")
-        else:
-            parts.append(f"between {edges[start - 1]} and {edges[end]}")
-    return " or ".join(parts)
-
-
 def _proba(probability: Floats, patterns: Bools) -> Floats:
     """Return the probability of each pattern ``(row, pattern)``, columns taken as independent."""
     each = np.where(patterns, probability[:, None], 1 - probability[:, None])
@@ -103,5 +76,5 @@ def _proba(probability: Floats, patterns: Bools) -> Floats:
 
 
 def _closeness(probability: Floats, patterns: Bools) -> Floats:
-    """Return how near each pattern is to a row: 1 minus the mean difference of the columns."""
-    return np.asarray(1 - np.abs(probability[:, None] - patterns).mean(-1))
+    """Return how near each pattern is to a row: 2 minus the mean difference of the columns."""
+    return np.asarray(2 - np.abs(probability[:, None] - patterns).mean(-1))

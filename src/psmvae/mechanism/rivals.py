@@ -26,8 +26,16 @@ FLOOR = 0.02
 class Likelihoods(NamedTuple):
     """Log-likelihoods of held-out masks in nats, above that of a constant missing rate.
 
-    ``at_random`` explains the mask by the other columns, ``own_value`` by the value of the cell,
-    ``both`` by the sum of the two. NaN is not computed.
+    NaN was not computed.
+
+    Attributes
+    ----------
+    at_random : float
+        The other columns explain the mask.
+    own_value : float
+        The value of the cell explains the mask.
+    both : float
+        The value of the cell and the other columns explain the mask.
     """
 
     at_random: float

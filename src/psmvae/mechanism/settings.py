@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 SHAPES = ("auto", "straight", "ceiling", "smooth")
 
 
@@ -82,11 +84,15 @@ class SelfMask:
 
 def _slope(given: object) -> float | tuple[float, float]:
     message = f"SelfMask needs slope to be a number or (mean, standard deviation), got {given!r}."
+    if isinstance(given, str):
+        raise TypeError(message)
     try:
         values = [float(each) for each in (given if isinstance(given, Sequence) else [given])]  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise TypeError(message) from None
-    if len(values) == 1 and not isinstance(given, Sequence):
+    if not np.isfinite(values).all():
+        raise ValueError(message)
+    if not isinstance(given, Sequence):
         return values[0]
     if len(values) != 2 or values[1] < 0:
         raise ValueError(message)

@@ -16,6 +16,7 @@ from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.column import Finding, Tilt
 from psmvae.mechanism.correction import Correction
 from psmvae.mechanism.features import Features
+from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.leaves import Leaves
 from psmvae.mechanism.observed import Observed, Residuals
 from psmvae.mechanism.rivals import Likelihoods
@@ -23,6 +24,7 @@ from psmvae.mechanism.table import Mechanism
 
 Arrays = dict[str, NDArray[Any]]
 STANDARDISATION = ("group", "center", "scale", "low", "high")
+BINS = ("edges", "value", "share", "low", "high")
 # Kinds of the parts of p_obs.
 MODEL, RESIDUALS, FOREST = "model", "residuals", "forest"
 
@@ -32,6 +34,9 @@ def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
     predictors = mechanism.features.predictors
     arrays: Arrays = {name: getattr(predictors, name) for name in STANDARDISATION}
     arrays["has_mask"] = mechanism.features.has_mask
+    if mechanism.gaussian is not None:
+        arrays["gaussian.mean"] = mechanism.gaussian.mean
+        arrays["gaussian.covariance"] = mechanism.gaussian.covariance
     findings = {}
     names = [column.name for column in mechanism.columns]
     for name, finding in mechanism.findings.items():
@@ -74,7 +79,13 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
                 Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
                 int(one["n_rows"]), tilt,
             )  # fmt: skip
-        return Mechanism(Features(predictors, arrays["has_mask"]), findings)
+        gaussian = None
+        if "gaussian.mean" in arrays:
+            gaussian = Gaussian(arrays["gaussian.mean"], arrays["gaussian.covariance"])
+            n = len(predictors.group) + len(columns)
+            _check(gaussian.mean.shape == (n,), "gaussian.mean")
+            _check(gaussian.covariance.shape == (n, n), "gaussian.covariance")
+        return Mechanism(Features(predictors, arrays["has_mask"]), findings, gaussian)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise ValueError(f"The mechanism of the file is damaged ({error!r}).") from error
 
@@ -82,9 +93,7 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
 def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
     bins, observed = tilt.bins, tilt.observed
     arrays: Arrays = {
-        "edges": bins.edges,
-        "value": bins.value,
-        "share": bins.share,
+        **{name: getattr(bins, name) for name in BINS},
         "gamma": tilt.gamma,
         "weight": tilt.weight,
         "draws": tilt.draws.gamma,
@@ -110,7 +119,6 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
         "family": tilt.family,
         "parts": kinds,
         "range": [observed.low, observed.high],
-        "is_discrete": observed.is_discrete,
         "correction": tilt.correction is not None,
     }
     if tilt.correction is not None:
@@ -125,7 +133,7 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
-    bins = Bins(arrays["edges"], arrays["value"], arrays["share"])
+    bins = Bins(*(arrays[name] for name in BINS))
     n_bins = len(bins)
     parts: list[Residuals | Leaves | None] = []
     for k, kind in enumerate(plain["parts"]):
@@ -140,9 +148,7 @@ def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
             parts.append(Leaves(Trees.unpack(own, n_features)[0], share))
             _check(share.shape[1:] == (n_bins,), "share")
     low, high = plain["range"]
-    observed = Observed(
-        bins, tuple(parts), arrays["mixture"], float(low), float(high), bool(plain["is_discrete"])
-    )
+    observed = Observed(bins, tuple(parts), arrays["mixture"], float(low), float(high))
     draws = LogOdds(bins.edges, bins.value, arrays["draws"], arrays["is_straight"])
     correction = None
     if plain["correction"]:
@@ -155,7 +161,9 @@ def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any]) -> Tilt:
     _check(arrays["gamma"].shape == (len(arrays["weight"]), n_bins), "gamma")
     _check(arrays["draws"].shape == (len(arrays["is_straight"]), n_bins), "draws")
     _check(arrays["mixture"].shape == (len(parts),), "mixture")
-    _check(len(bins.edges) == n_bins - 1 == len(bins.share) - 1, "edges")
+    _check(bins.edges.shape == (n_bins - 1,), "edges")
+    for name in ("share", "low", "high"):
+        _check(getattr(bins, name).shape == (n_bins,), name)
     return Tilt(
         observed,
         arrays["gamma"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -17,11 +17,14 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.kinds import KINDS, Column
 from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.features import Features
-from psmvae.mechanism.question import Question
+from psmvae.mechanism.gaussian import Gaussian
+from psmvae.mechanism.question import Question, Slope
+from psmvae.mechanism.words import at_risk_words, few_observed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
+FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,8 @@ class Mechanism(Mapping[str, Finding]):
         The other columns as features.
     findings : mapping of str to Finding
         What was compared and chosen for each column with missing cells.
+    gaussian : Gaussian, optional
+        Model that predicts cells, for imputers without one.
 
     Examples
     --------
@@ -57,6 +62,7 @@ class Mechanism(Mapping[str, Finding]):
 
     features: Features
     findings: Mapping[str, Finding]
+    gaussian: Gaussian | None = None
 
     @classmethod
     def fit(
@@ -97,7 +103,7 @@ class Mechanism(Mapping[str, Finding]):
         """
         predictors = Predictors.fit(columns, x, m)
         features = Features.of(predictors, m)
-        table = features.table(x, m, predictions)
+        table = features.table(x, m)
         found = {}
         # the matrices are small: several threads take longer than one
         with threadpool_limits(1, "blas"):
@@ -105,8 +111,34 @@ class Mechanism(Mapping[str, Finding]):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
                 cells = _cells(features, table, j, x, m, predictions[j], held_out)
-                found[j] = fit_column(cells, questions[j], seed + 104_729 * j, n_jobs)
+                question = _in_units_of_predictor(predictors, j, questions[j])
+                found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
         return cls(features, {columns[j].name: found[j] for j in sorted(found)})
+
+    @classmethod
+    def fit_gaussian(
+        cls,
+        columns: tuple[Column, ...],
+        x: Floats,
+        m: Bools,
+        questions: Mapping[int, Question],
+        *,
+        seed: int,
+        n_jobs: int | None = None,
+    ) -> Mechanism:
+        """Fit with predictions by a multivariate Normal; parameters as in `fit`."""
+        predictors = Predictors.fit(columns, x, m)
+        with threadpool_limits(1, "blas"):
+            gaussian = Gaussian.fit(predictors, x, m, seed)
+            predictions = gaussian.predict(predictors, x, m, questions)
+        made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
+        return replace(made, gaussian=gaussian)
+
+    def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
+        """Predict the missing cells of new rows by the Gaussian model."""
+        if self.gaussian is None:
+            raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
+        return self.gaussian.predict(self.features.predictors, x, m)
 
     def __getitem__(self, name: str) -> Finding:
         return self.findings[name]
@@ -139,10 +171,20 @@ class Mechanism(Mapping[str, Finding]):
     def correct(
         self, points: Floats, x: Floats, m: Bools, predictions: Mapping[int, Floats]
     ) -> Floats:
-        """Return single imputations with those of the tilted columns replaced."""
+        """Return single imputations with those of the tilted columns replaced.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_rows, n_columns)
+            Single imputations, as model values.
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the table.
+        predictions : mapping of int to ndarray
+            Predictions of the missing cells of each column.
+        """
         if not self.tilts:
             return points
-        table, corrected = self.features.table(x, m, predictions), points.copy()
+        table, corrected = self.features.table(x, m), points.copy()
         for j, tilt in self.tilts.items():
             rows = np.flatnonzero(~m[:, j])
             others = self.features.of_others(j, table)[rows]
@@ -164,8 +206,19 @@ class Mechanism(Mapping[str, Finding]):
         """Return draws ``(row, draw, column)`` with those of the tilted columns replaced.
 
         Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
+
+        Parameters
+        ----------
+        drawn : ndarray of shape (n_rows, n_draws, n_columns)
+            Draws, as model values.
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the table.
+        predictions : mapping of int to ndarray
+            Predictions of the missing cells of each column.
+        seed : int
+            Seed of the draws.
         """
-        table, redrawn = self.features.table(x, m, predictions), drawn.copy()
+        table, redrawn = self.features.table(x, m), drawn.copy()
         for j, tilt in self.tilts.items():
             rows = np.flatnonzero(~m[:, j])
             own = self._own(j, predictions[j][rows])
@@ -181,8 +234,15 @@ class Mechanism(Mapping[str, Finding]):
 
         A row is at risk if its value is in the bins where values go missing most. This is known
         where the value is observed.
+
+        Parameters
+        ----------
+        x, m : ndarray of shape (n_rows, n_columns)
+            Model values and mask of the table.
+        predictions : mapping of int to ndarray
+            Predictions of the missing cells of each column.
         """
-        table, found = self.features.table(x, m, predictions), []
+        table, found = self.features.table(x, m), []
         for j, tilt in self.tilts.items():
             rows, risky = ~m[:, j], tilt.at_risk()
             own = self._own(j, predictions[j])
@@ -196,6 +256,36 @@ class Mechanism(Mapping[str, Finding]):
             values[~rows] = risky[tilt.bins.index(seen)]
             found.append(values)
         return np.column_stack(found) if found else np.zeros((len(x), 0))
+
+    def sentence(self, column: str) -> str:
+        """Return what was compared and chosen for a column, as one or two sentences.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        str
+            Words that compare explanations; they do not claim a proof.
+        """
+        finding = self.findings[column]
+        own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
+        if np.isnan(own):
+            return f"{column}: too few cells to compare explanations of its mask."
+        compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
+        if finding.tilt is None:
+            return f"{column}: taken to be missing at random (its value explains {compared})."
+        j = [each.name for each in self.columns].index(column)
+        why = "as assumed" if finding.assumed else "as well as the other columns do"
+        return (
+            f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
+            f"({compared}).{FEW if few_observed(finding.tilt) else ''}"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentence(name) for name in self.findings)
 
     def summary(self, *, backend: Backend = "pandas") -> Any:
         """Return what was compared and chosen, one row for each column with missing cells.
@@ -212,22 +302,30 @@ class Mechanism(Mapping[str, Finding]):
             in nats above a constant missing rate (``at_random``, ``own_value``, ``both``), and for
             a tilted column its ``shape`` and the ``at_risk`` fraction of the observed cells.
         """
-        rows = {name: self.findings[name] for name in self.findings}
-        tilts = [finding.tilt for finding in rows.values()]
-        data = {
-            "column": list(rows),
-            "missing": [each.n_missing / each.n_rows for each in rows.values()],
-            "chosen": [each.chosen for each in rows.values()],
-            "at_random": [each.likelihoods.at_random for each in rows.values()],
-            "own_value": [each.likelihoods.own_value for each in rows.values()],
-            "both": [each.likelihoods.both for each in rows.values()],
+        return nw.from_dict(self._by_column(), backend=backend).to_native()
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows of `summary` as plain values that JSON can hold."""
+        data = self._by_column()
+        rows = [dict(zip(data, row, strict=True)) for row in zip(*data.values(), strict=True)]
+        return [{name: _without_nan(value) for name, value in row.items()} for row in rows]
+
+    def _by_column(self) -> dict[str, list[Any]]:
+        found = list(self.findings.values())
+        tilts = [finding.tilt for finding in found]
+        return {
+            "column": list(self.findings),
+            "missing": [each.n_missing / each.n_rows for each in found],
+            "chosen": [each.chosen for each in found],
+            "at_random": [each.likelihoods.at_random for each in found],
+            "own_value": [each.likelihoods.own_value for each in found],
+            "both": [each.likelihoods.both for each in found],
             "shape": [None if tilt is None else tilt.family for tilt in tilts],
             "at_risk": [
                 np.nan if tilt is None else float(tilt.bins.share[tilt.at_risk()].sum())
                 for tilt in tilts
             ],
         }
-        return nw.from_dict(data, backend=backend).to_native()
 
     def odds(self, column: str, *, level: float = 0.9, backend: Backend = "pandas") -> Any:
         """Return the probability of going missing by the value of a tilted column.
@@ -270,7 +368,15 @@ class Mechanism(Mapping[str, Finding]):
         return nw.from_dict(data, backend=backend).to_native()
 
     def model_values(self, j: int, z: Floats) -> Floats:
-        """Return model values of values in units of the predictor."""
+        """Return model values of values in units of the predictor.
+
+        Parameters
+        ----------
+        j : int
+            Number of the column.
+        z : ndarray
+            Standardised values.
+        """
         at = self.features.predictors.of(j)[0]
         raw = z * self.features.predictors.scale[at] + self.features.predictors.center[at]
         if self.columns[j].kind == "count":
@@ -278,7 +384,15 @@ class Mechanism(Mapping[str, Finding]):
         return np.asarray(raw)
 
     def in_units(self, j: int, z: Floats) -> Any:
-        """Return values in units of the table, or levels."""
+        """Return values in units of the table, or levels.
+
+        Parameters
+        ----------
+        j : int
+            Number of the column.
+        z : ndarray
+            Standardised values, or codes of levels.
+        """
         column = self.columns[j]
         if column.levels:
             return [column.levels[int(code)] for code in z]
@@ -289,6 +403,22 @@ class Mechanism(Mapping[str, Finding]):
         if prediction.ndim > 1:
             return prediction
         return self.features.predictors.encode(j, prediction)[:, 0]
+
+
+def _without_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _in_units_of_predictor(predictors: Predictors, j: int, question: Question) -> Question:
+    """Return the question with its slope for one unit of the predictor."""
+    if question.slope is None:
+        return question
+    column = predictors.columns[j]
+    unit = float(predictors.scale[predictors.of(j)[0]])
+    # the model values of counts are counts, and predictors are their logarithms
+    if column.kind != "count":
+        unit *= column.scale
+    return replace(question, slope=Slope(question.slope.mean * unit, question.slope.sd * unit))
 
 
 def _cells(

@@ -1,0 +1,269 @@
+"""What is found in simulated tables."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from mechanism.tables import masked, mechanism_of, numbers
+from psmvae import SelfMask
+
+
+@pytest.fixture
+def few_trees(monkeypatch):
+    """Grow small forests where only the course of a fit matters."""
+    for name in ("leaves", "rivals", "correction"):
+        monkeypatch.setattr(f"psmvae.mechanism.{name}.N_TREES", 30)
+
+
+def step(table, name, at, rate, rng):
+    return (table[name] > at) & (rng.random(len(table)) < rate)
+
+
+def test_a_step_is_found_with_its_threshold(few_trees):
+    full, rng = numbers(800, 1, noise=0.4)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.5, 0.75, rng)))
+    finding = found["a"]
+    assert finding.chosen == "own value"
+    assert not finding.assumed
+    assert finding.n_missing == found["a"].n_missing > 80
+    assert finding.likelihoods.own_value > 7
+    odds = found.odds("a")
+    high = odds["value"][odds["probability"] > 0.35]
+    # a step is hard to tell from a straight line through noisy shadow variables
+    assert high.min() == pytest.approx(0.5, abs=0.7)
+    assert odds["probability"].iloc[0] < 0.12
+    assert odds["probability"].max() == pytest.approx(0.75, abs=0.15)
+    assert (odds["low"] <= odds["probability"] + 0.1).all()
+    assert (odds["high"] >= odds["probability"] - 0.1).all()
+    assert odds["share"].sum() == pytest.approx(1)
+    summary = found.summary()
+    assert summary["column"].tolist() == ["a"]
+    assert summary["missing"][0] == pytest.approx(finding.n_missing / 800)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_completely_at_random_is_not_taken_for_self_masking(seed):
+    full, rng = numbers(400, 10 + seed, 4)
+    table = full.mask(rng.random(full.shape) < 0.25)
+    found = mechanism_of(table)
+    assert len(found) == 4
+    assert not found.tilts
+    assert {finding.chosen for finding in found.values()} == {"at random"}
+    with pytest.raises(ValueError, match="missing at random: there are no odds"):
+        found.odds("a")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_missing_by_another_column_is_not_taken_for_self_masking(seed, few_trees):
+    full, rng = numbers(500, 20 + seed, noise=1.3)
+    missing = rng.random(500) < expit(-1 + 2.5 * (full["b"] > 0.3))
+    found = mechanism_of(masked(full, a=missing))
+    assert found["a"].chosen == "at random"
+    assert found["a"].likelihoods.at_random > found["a"].likelihoods.own_value
+
+
+def test_both_tails(few_trees):
+    full, rng = numbers(1200, 30)
+    missing = (np.abs(full["a"]) > 1.2) & (rng.random(1200) < 0.8)
+    found = mechanism_of(masked(full, a=missing), "self")
+    odds = found.odds("a")
+    inner = odds["probability"][np.abs(odds["value"]) < 0.8]
+    for side in (odds["value"] < -1.5, odds["value"] > 1.5):
+        assert odds["probability"][side].min() > inner.max() + 0.2
+
+
+def test_a_line_has_the_odds_of_a_logistic_regression(few_trees):
+    full, rng = numbers(900, 31)
+    missing = rng.random(900) < expit(-1.2 + 1.3 * full["a"])
+    found = mechanism_of(masked(full, a=missing), SelfMask(columns=["a"], shape="straight"))
+    odds = found.odds("a")
+    log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
+    slope, constant = np.polyfit(odds["value"], log_odds, 1)
+    assert slope == pytest.approx(1.3, abs=0.4)
+    assert constant == pytest.approx(-1.2, abs=0.3)
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+@pytest.mark.parametrize("kind", ["real", "integer", "positive"])
+def test_a_given_slope_is_in_units_of_the_column(few_trees, kind, scale):
+    full, rng = numbers(250, 32)
+    if kind == "integer":
+        full["a"] = np.rint(full["a"] * 400 * scale)
+    elif kind == "positive":
+        full["a"] = np.exp(full["a"]) * scale
+    else:
+        full["a"] *= scale
+    unit = full["a"].std() if kind != "positive" else np.log(full["a"]).std()
+    table = masked(full, a=rng.random(250) < 0.3)
+    given = SelfMask(columns=["a"], slope=0.7 / unit)
+    found = mechanism_of(table, given, kinds={"a": kind})
+    odds = found.odds("a")
+    value = np.log(odds["value"]) if kind == "positive" else odds["value"]
+    log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
+    # values of a bin of whole numbers are rounded
+    assert np.polyfit(value, log_odds, 1)[0] == pytest.approx(0.7 / unit, rel=0.05)
+
+
+def test_a_slope_of_counts_is_for_their_logarithm(few_trees):
+    rng = np.random.default_rng(33)
+    rate = np.exp(rng.normal(1.5, 0.5, 300))
+    full = pd.DataFrame({"a": rng.poisson(rate), "b": rate})
+    table = masked(full, a=rng.random(300) < 0.3)
+    found = mechanism_of(table, SelfMask(columns=["a"], slope=1.1), kinds={"a": "count"})
+    odds = found.odds("a")
+    log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
+    assert np.polyfit(np.log1p(odds["value"]), log_odds, 1)[0] == pytest.approx(1.1, rel=0.02)
+
+
+def levels(n, seed, words):
+    """Return a column of levels that depends on two numbers."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    total = x.sum(1) + 0.4 * rng.normal(size=n)
+    cuts = np.quantile(total, np.linspace(0, 1, len(words) + 1)[1:-1])
+    code = np.searchsorted(cuts, total)
+    full = pd.DataFrame({"x": x[:, 0], "y": x[:, 1]})
+    full["level"] = np.array(words, dtype=object)[code]
+    return full, code, rng
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "risky"),
+    [
+        (("no", "yes"), "binary", ["yes"]),
+        (("low", "mid", "high"), ("ordinal", ["low", "mid", "high"]), ["high"]),
+        (("red", "green", "blue"), "categorical", ["green"]),
+    ],
+)
+def test_levels_have_odds_of_their_own(words, kind, risky, few_trees):
+    full, code, rng = levels(900, 34, words)
+    at = [words.index(word) for word in risky]
+    missing = np.isin(code, at) & (rng.random(900) < 0.7)
+    found = mechanism_of(masked(full, level=missing), "self", kinds={"level": kind})
+    odds = found.odds("level").set_index("value")["probability"]
+    assert set(odds.index) == set(words)
+    assert odds[risky].min() > 0.4
+    assert odds.drop(risky).max() < 0.3
+
+
+def test_a_slope_does_not_apply_to_levels(few_trees):
+    full, code, rng = levels(300, 35, ("low", "mid", "high"))
+    missing = (code == 2) & (rng.random(300) < 0.7)
+    kinds = {"level": ("ordinal", ["low", "mid", "high"])}
+    found = mechanism_of(masked(full, level=missing), SelfMask(slope=99.0), kinds=kinds)
+    assert found.odds("level")["probability"].max() < 0.95
+
+
+def test_nothing_above_a_limit_is_ever_seen(few_trees):
+    full, _ = numbers(500, 36)
+    table = masked(full, a=full["a"] > 1)
+    for setting in ("auto", "self", SelfMask(sign="high")):
+        found = mechanism_of(table, setting)
+        assert found["a"].n_missing == (full["a"] > 1).sum()
+        assert np.isfinite(found.summary()["missing"]).all()
+
+
+def test_all_columns_mask_themselves(few_trees):
+    full, rng = numbers(400, 37, 4)
+    table = full.mask((full > 0.7) & (rng.random(full.shape) < 0.7))
+    found = mechanism_of(table)
+    assert list(found) == ["a", "b", "c", "d"]
+    assert sum(finding.chosen == "own value" for finding in found.values()) >= 2
+    for j in found.tilts:
+        odds = found.odds("abcd"[j])
+        assert odds["probability"].iloc[-3:].mean() > odds["probability"].iloc[:8].mean() + 0.2
+
+
+def test_holes_of_other_columns_do_not_hide_it(few_trees):
+    full, rng = numbers(800, 38, 4)
+    holes = rng.random((800, 3)) < 0.2
+    missing = step(full, "a", 0.5, 0.8, rng)
+    found = mechanism_of(masked(full, a=missing, b=holes[:, 0], c=holes[:, 1], d=holes[:, 2]))
+    assert found["a"].chosen == "own value"
+    assert [found[name].chosen for name in "bcd"] == ["at random"] * 3
+
+
+def test_the_shadow_may_be_named(few_trees):
+    # the mask of a depends on its value and on b directly
+    full, rng = numbers(900, 39)
+    missing = rng.random(900) < expit(-1.5 + 1.2 * full["a"] + 1.2 * full["b"])
+    table = masked(full, a=missing)
+    slopes = []
+    for shadow in (None, ["c"]):
+        found = mechanism_of(table, SelfMask(["a"], shape="straight", shadow=shadow))
+        odds = found.odds("a")
+        log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
+        slopes.append(np.polyfit(odds["value"], log_odds, 1)[0])
+    # all others as shadows take what b does for the value's own effect
+    assert abs(slopes[1] - 1.2) < abs(slopes[0] - 1.2)
+
+
+def test_a_shadow_must_be_another_column():
+    full, rng = numbers(60, 40)
+    table = masked(full, a=rng.random(60) < 0.3)
+    with pytest.raises(ValueError, match="needs a shadow variable beside 'a'"):
+        mechanism_of(table, SelfMask(["a"], shadow=["a"]))
+
+
+@pytest.mark.parametrize("mask_model", ["auto", "self", SelfMask(sign="low", slope=(0.5, 0.2))])
+def test_tiny_and_degenerate_tables(mask_model):
+    full, rng = numbers(10, 41)
+    table = full.mask(rng.random(full.shape) < 0.3)
+    found = mechanism_of(table, mask_model)
+    assert not found.tilts
+    assert set(found.summary()["chosen"]) == {"at random"}
+    assert found.summary()["own_value"].isna().all()
+
+
+def test_constant_columns_and_single_columns(few_trees):
+    full, rng = numbers(200, 42)
+    full["b"] = 3.0
+    table = masked(full, a=rng.random(200) < 0.3, b=rng.random(200) < 0.3)
+    with pytest.warns(UserWarning, match="one distinct observed value"):
+        found = mechanism_of(table, "self", kinds={"b": "real"})
+    assert found["b"].tilt is None
+    assert found["a"].tilt is not None
+    alone = mechanism_of(table[["a"]], "self")
+    assert np.isfinite(alone.odds("a")["probability"]).all()
+
+
+def test_few_missing_cells_of_a_long_table(few_trees, monkeypatch):
+    monkeypatch.setattr("psmvae.mechanism.column.MAX_ROWS", 50)
+    full, _ = numbers(2000, 43)
+    table = masked(full, a=np.arange(2000) % 150 == 0)
+    found = mechanism_of(table, "self")
+    assert found["a"].n_missing == 14
+    assert found["a"].tilt is None
+
+
+def test_a_complete_table_has_no_mechanism():
+    full, _ = numbers(30, 44)
+    assert mechanism_of(full) is None
+    assert mechanism_of(full, SelfMask(["a"])) is None
+
+
+def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
+    from psmvae.mechanism.table import Mechanism
+
+    plain = Mechanism.fit
+    monkeypatch.setattr(
+        Mechanism, "fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
+    )
+    full, rng = numbers(200, 45)
+    found = mechanism_of(full.mask(rng.random(full.shape) < 0.3))
+    assert len(found) == 0
+    assert found.tilts == {}
+    assert len(found.summary()) == 0
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_frames_of_each_library(backend, few_trees):
+    full, rng = numbers(150, 46)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
+    summary, odds = found.summary(backend=backend), found.odds("a", backend=backend)
+    assert type(summary).__module__.startswith(backend)
+    assert "chosen" in getattr(summary, "column_names", getattr(summary, "columns", ()))
+    assert len(odds) > 5
+    with pytest.raises(KeyError):
+        found.odds("nothing")
