@@ -300,16 +300,14 @@ class _Fit:
         )  # fmt: skip
 
     def refined(self, stage: _Stage) -> _Stage:
-        """Return the stage with straight candidates fitted again to each row's own values."""
-        rows, centers = self.rows, stage.observed.centers(self.cells.prediction[self.rows])
-        if centers is None:
+        """Return the stage with straight candidates fitted again, to values without bins."""
+        rows = self.rows
+        spread = stage.observed.spread(stage.p_obs[rows], self.cells.prediction[rows])
+        if spread is None:
             return stage
         others = None if self._others is None else self._others[rows]
-        # odds of a straight γ are positive without the floor
-        p_obs = stage.observed.without_floor(stage.p_obs[rows])
-        posterior = refit_straight(
-            stage.posterior, p_obs, ~self.cells.observed[rows], self.bins, centers, others
-        )
+        missing = ~self.cells.observed[rows]
+        posterior = refit_straight(stage.posterior, missing, self.bins, *spread, others)
         return replace(stage, posterior=posterior)
 
     def tilt(self, stage: _Stage) -> Tilt:

@@ -206,33 +206,30 @@ def _monotone(
 
 def refit_straight(
     posterior: Posterior,
-    p_obs: Floats,
     missing: Bools,
     bins: Bins,
-    centers: Floats,
+    values: Floats,
+    probability: Floats,
     others: Floats | None = None,
 ) -> Posterior:
-    """Fit straight candidates again, with the ``centers`` ``(row, bin)`` of each row's own values.
+    """Fit straight candidates again to values ``(row, value)`` that are not grouped into bins.
 
-    Rows with high predictions have higher values in the same bin, those beyond the observed range
-    included. With one value for all rows, they seem to differ less than they do, and the slope is
-    too steep.
+    Rows with high predictions have higher values in the same bin, above all in the outermost one.
+    With one value for all of them the rows seem to differ less than they do, and the slope is too
+    steep.
     """
     fits = []
-    for fit in posterior.fits:
-        family = fit.family
+    for found in posterior.fits:
+        fit, family = found, found.family
         if family.name == "straight" and family.design.shape[1] == 2:
-            slope = np.polyfit(bins.value, family.design[:, 1], 1)
-            base = np.polyfit(bins.value, family.base, 1)
-            design = np.stack([np.ones_like(centers), np.polyval(slope, centers)], -1)
-            own = replace(
-                family, design=design, base=np.asarray(np.polyval(base, centers), dtype=np.float64)
+            slope, base = (
+                np.polyfit(bins.value, each, 1) for each in (family.design[:, 1], family.base)
             )
+            design = np.stack([np.ones_like(values), np.polyval(slope, values)], -1)
+            own = replace(family, design=design, base=np.float64(1) * np.polyval(base, values))
             start = np.append(fit.theta, fit.offset_coef)
-            again = fit_odds(p_obs, missing, own, others, start=start)
-            fits.append(replace(again, family=family))
-        else:
-            fits.append(fit)
+            fit = replace(fit_odds(probability, missing, own, others, start=start), family=family)
+        fits.append(fit)
     return Posterior(tuple(fits), posterior.weight)
 
 
