@@ -69,6 +69,8 @@ bench: $(STAMP)  ## the figures of the docs, to benchmarks/results/; the last tw
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/coverage.py run
 	$(BIN)/python benchmarks/coverage.py page
+	$(BIN)/python benchmarks/self_masking.py run
+	$(BIN)/python benchmarks/self_masking.py page
 	$(BIN)/python benchmarks/draws_time.py
 	$(BIN)/python benchmarks/cpu.py
 	$(BIN)/python benchmarks/race.py

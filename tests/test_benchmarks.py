@@ -75,3 +75,15 @@ def test_coverage(environment, tmp_path):
     entry = json.loads(out.read_text())["mixed, MCAR, 100"]
     assert {"full data", "complete cases", "PSMVAEImputer", "MICE norm", "MICE pmm"} <= set(entry)
     assert entry["PSMVAEImputer"]["mean"]["tables"] == 2
+
+
+@pytest.mark.slow
+def test_self_masking(environment, tmp_path):
+    out, path = tmp_path / "self_masking.json", SCRIPTS[0].parent / "self_masking.py"
+    small = ["--parts", "a", "c", "--imputers", "MICE", "--rows", "100", "--tables", "2"]
+    command = [sys.executable, path, "run", *small, "--workers", "1", "--out", out]
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=300)
+    records = json.loads(out.read_text())
+    entry = records["a"]["MICE, own value, 100"]
+    assert {"full data", "none", "auto", "SelfMask", "SelfMask, straight"} <= set(entry)
+    assert records["c"]["MICE, by another column"]["ratio"] > 0

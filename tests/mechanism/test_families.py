@@ -5,7 +5,13 @@ import pytest
 from scipy import special, stats
 
 from psmvae.mechanism.bins import Bins
-from psmvae.mechanism.families import candidates, fit_collapsed, fit_families
+from psmvae.mechanism.families import (
+    candidates,
+    fit_collapsed,
+    fit_families,
+    refit_straight,
+)
+from psmvae.mechanism.observed import Observed
 from psmvae.mechanism.odds import Family, fit_odds
 from psmvae.mechanism.question import Slope
 
@@ -221,3 +227,36 @@ def test_others_take_up_what_is_at_random():
     best = fit_families(p_obs, missing, bins, "straight", others=others).best
     assert np.polyfit(bins.value, best.gamma, 1)[0] == pytest.approx(1.2, abs=0.35)
     np.testing.assert_allclose(best.offset_coef, [1.5, 0], atol=0.25)
+
+
+def test_straight_log_odds_are_a_logistic_regression_on_the_prediction():
+    # with x = f + r and r independent of f, E exp(a + b x) is exp(a + b f) times a constant
+    rng = np.random.default_rng(5)
+    prediction, noise = 1.2 * rng.normal(size=4000), rng.normal(size=4000)
+    values = prediction + noise
+    missing = rng.random(4000) < special.expit(prediction - 1)
+    bins = Bins.of(values[~missing])
+    observed, p_obs = Observed.fit(
+        bins, prediction[:, None], prediction, values[~missing], ~missing,
+        np.zeros(4000, dtype=bool), forest=False, seed=0,
+    )  # fmt: skip
+    posterior = fit_families(p_obs, missing, bins, slope=Slope(0.0, 10.0))
+    spread = observed.spread(p_obs, prediction)
+    refitted = refit_straight(posterior, missing, bins, *spread)
+    design, theta = np.column_stack([np.ones(4000), prediction]), np.zeros(2)
+    for _ in range(20):
+        p = special.expit(design @ theta)
+        information = (design * (p * (1 - p))[:, None]).T @ design
+        theta = theta + np.linalg.solve(information, design.T @ (missing - p))
+    assert refitted.best.theta[1] == pytest.approx(theta[1], rel=0.015)
+    assert posterior.best.theta[1] > 1.03 * theta[1]
+
+
+def test_slopes_of_refitted_odds_keep_their_prior():
+    p_obs, missing, bins = simulate(line)
+    posterior = fit_families(p_obs, missing, bins, slope=Slope(0.4, 1e-4))
+    values = np.tile(bins.value, (len(p_obs), 1))
+    refitted = refit_straight(posterior, missing, bins, values, p_obs)
+    np.testing.assert_allclose(refitted.gamma, posterior.gamma, atol=1e-3)
+    given = fit_families(p_obs, missing, bins, slope=Slope(0.4, 0.0))
+    assert refit_straight(given, missing, bins, values, p_obs).fits == given.fits

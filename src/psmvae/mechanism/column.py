@@ -12,7 +12,7 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.correction import Correction
-from psmvae.mechanism.families import Posterior, fit_families
+from psmvae.mechanism.families import Posterior, fit_families, refit_straight
 from psmvae.mechanism.observed import Observed, inflation_of
 from psmvae.mechanism.question import Question
 from psmvae.mechanism.rivals import Likelihoods
@@ -299,9 +299,20 @@ class _Fit:
             self.cells.features[self.rows],
         )  # fmt: skip
 
+    def refined(self, stage: _Stage) -> _Stage:
+        """Return the stage with straight candidates fitted again, to values without bins."""
+        rows = self.rows
+        spread = stage.observed.spread(stage.p_obs[rows], self.cells.prediction[rows])
+        if spread is None:
+            return stage
+        others = None if self._others is None else self._others[rows]
+        missing = ~self.cells.observed[rows]
+        posterior = refit_straight(stage.posterior, missing, self.bins, *spread, others)
+        return replace(stage, posterior=posterior)
+
     def tilt(self, stage: _Stage) -> Tilt:
         """Return the tilt, with the regressions for means of a numeric column."""
-        cells = self.cells
+        cells, stage = self.cells, self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
         draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight)

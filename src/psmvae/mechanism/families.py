@@ -204,6 +204,35 @@ def _monotone(
         )
 
 
+def refit_straight(
+    posterior: Posterior,
+    missing: Bools,
+    bins: Bins,
+    values: Floats,
+    probability: Floats,
+    others: Floats | None = None,
+) -> Posterior:
+    """Fit straight candidates again to values ``(row, value)`` that are not grouped into bins.
+
+    Rows with high predictions have higher values in the same bin, above all in the outermost one.
+    With one value for all of them the rows seem to differ less than they do, and the slope is too
+    steep.
+    """
+    fits = []
+    for found in posterior.fits:
+        fit, family = found, found.family
+        if family.name == "straight" and family.design.shape[1] == 2:
+            slope, base = (
+                np.polyfit(bins.value, each, 1) for each in (family.design[:, 1], family.base)
+            )
+            design = np.stack([np.ones_like(values), np.polyval(slope, values)], -1)
+            own = replace(family, design=design, base=np.float64(1) * np.polyval(base, values))
+            start = np.append(fit.theta, fit.offset_coef)
+            fit = replace(fit_odds(probability, missing, own, others, start=start), family=family)
+        fits.append(fit)
+    return Posterior(tuple(fits), posterior.weight)
+
+
 def fit_collapsed(
     p_obs: Floats,
     missing: Bools,

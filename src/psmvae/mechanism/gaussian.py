@@ -56,19 +56,22 @@ class Gaussian:
     ) -> dict[int, Floats]:
         """Predict the cells of every column from the observed others.
 
-        Missing cells are predicted in all columns, and observed ones in the columns in ``hidden``.
-        Returns means in model values, or probabilities of levels.
+        Missing cells are predicted in all columns, and observed ones in the columns in ``hidden``:
+        both as an observed cell would be. Returns means in model values, or probabilities of
+        levels.
         """
         z, seen = _encoded(predictors, x, m)
         found = {}
         for j, column in enumerate(predictors.columns):
             at = predictors.of(j)
             rows = np.flatnonzero(np.ones(len(x)) if j in hidden else ~m[:, j])
-            without = seen[rows]
-            # neither the cell nor its mask is seen
-            without[:, at] = without[:, len(predictors.group) + j] = False
+            without, others = seen[rows], z[rows]
+            # The cell is not seen. Its mask is that of an observed cell in all rows: how missing
+            # cells differ is not identified, and an average over the mask would depend on it.
+            without[:, at] = False
+            others[:, len(predictors.group) + j] = 1.0
             mean = np.zeros((len(x), len(at)))
-            mean[rows] = self._expected(z[rows], without)[:, at]
+            mean[rows] = self._expected(others, without)[:, at]
             own = mean * predictors.scale[at] + predictors.center[at]
             if column.levels:
                 found[j] = _probabilities(own, column.n_levels, predictors, j)

@@ -161,6 +161,30 @@ class Observed:
                 total += weight * self._floored(found)
         return total
 
+    def spread(self, p_obs: Floats, prediction: Floats) -> tuple[Floats, Floats] | None:
+        """Return values ``(row, value)`` that are not grouped into bins, and their probabilities.
+
+        They are the prediction plus residuals of all rows, beyond the observed range too. The other
+        parts of ``p_obs`` ``(row, bin)`` keep the bins, with the mean of the row's values in each,
+        or of the observed cells in a bin without any. The floor is left out. None for bins of
+        single values.
+        """
+        part = self.parts[0]
+        if (self.bins.low == self.bins.high).all() or not isinstance(part, Residuals):
+            return None
+        values, n_bins = part.values(prediction), len(self.bins)
+        flat = (self.bins.index(values) + n_bins * np.arange(len(values))[:, None]).ravel()
+        size, shape = len(values) * n_bins, (len(values), n_bins)
+        count = np.bincount(flat, minlength=size).reshape(shape)
+        total = np.bincount(flat, values.ravel(), minlength=size).reshape(shape)
+        center = np.where(count > 0, total / np.maximum(count, 1), self.bins.value)
+        plain = (p_obs - FLOOR * self.bins.share) / (1 - FLOOR)
+        rest = np.maximum(plain - self.weight[0] * count / values.shape[1], 0.0)
+        own = np.full_like(values, self.weight[0] / values.shape[1])
+        probability = np.concatenate([own, rest], 1)
+        probability /= probability.sum(1, keepdims=True)
+        return np.concatenate([values, center], 1), probability
+
     def _histogram(self, values: Floats) -> Floats:
         """Return the share of a row's values in each bin."""
         n_rows, n_bins = len(values), len(self.bins)

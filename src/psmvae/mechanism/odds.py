@@ -33,7 +33,8 @@ class Family:
 
     ``design`` is ``(bin, parameter)``, ``precision`` ``(parameter, parameter)`` the inverse of the
     prior covariance, ``base`` ``(bin,)`` a given function. ``name`` says what the family is.
-    ``direction`` is the sign that all parameters but the first must have, 0 for any.
+    ``direction`` is the sign that all parameters but the first must have, 0 for any. For
+    `fit_odds`, design and base may differ between rows: ``(row, bin, parameter)``, ``(row, bin)``.
     """
 
     name: str
@@ -45,11 +46,11 @@ class Family:
     def __post_init__(self) -> None:
         """Set the default of ``base``."""
         if not len(self.base):
-            object.__setattr__(self, "base", np.zeros(len(self.design)))
+            object.__setattr__(self, "base", np.zeros(self.design.shape[:-1]))
 
     def gamma(self, theta: Floats) -> Floats:
         """Return γ ``(..., bin)`` of parameters ``(..., parameter)``."""
-        return np.asarray(theta @ self.design.T + self.base)
+        return np.asarray(theta @ self.design.mT + self.base)
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def fit_odds(
     OddsFit
         The fit; ``evidence`` is the Laplace approximation of the log marginal likelihood.
     """
-    n_own = family.design.shape[1]
+    n_own = family.design.shape[-1]
     features = np.zeros((len(p_obs), 0)) if others is None else others
     precision = np.zeros((n_own + features.shape[1],) * 2)
     precision[:n_own, :n_own] = family.precision
@@ -120,13 +121,15 @@ def fit_odds(
 
     def state(theta: Floats) -> tuple[float, Floats, Floats]:
         gamma = np.clip(family.gamma(theta[:n_own]), -30.0, 30.0)
-        weight = np.exp(gamma)
-        odds = p_obs @ weight
+        weighted = p_obs * np.exp(gamma)
+        odds = weighted.sum(1)
         log_odds = np.log(odds) + features @ theta[n_own:]
         log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
         objective = log_likelihood - 0.5 * float(theta @ precision @ theta)
-        tilted = (p_obs * weight) / odds[:, None]
-        slopes = np.concatenate([tilted @ family.design, features], 1)
+        tilted = weighted / odds[:, None]
+        by_row = "rb,rbp->rp" if family.design.ndim > 2 else "rb,bp->rp"
+        own = np.einsum(by_row, tilted, family.design, optimize=True)
+        slopes = np.concatenate([own, features], 1)
         return objective, slopes, log_odds
 
     objective, slopes, log_odds = state(theta)
