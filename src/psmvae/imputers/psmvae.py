@@ -209,10 +209,14 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         if not isinstance(self.n_sets, str):
             super()._check_sets()
 
+    def _read(self, X: Any) -> Encoded:
+        encoded = super()._read(X)
+        # an unknown column is an error before training
+        self._questions(encoded.m)
+        return encoded
+
     def _resolve(self, m: Bools) -> LatentConfig:
         mask = self._network_mask()
-        # an unknown column is an error before training
-        self._questions(m)
         return latent_config(
             self,
             *m.shape,
