@@ -25,7 +25,7 @@ Ints = NDArray[np.intp]
 # this fraction of what the other columns explain.
 MIN_NATS, MIN_RATIO = 7.0, 0.6
 # Given the value, the other columns must add little: at most this fraction of what it explains.
-MAX_ADDED = 0.1
+MAX_ADDED = 0.08
 # The first comparison, without forests, is passed with less.
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
 # Rows whose masks are used at most; fewest missing and observed cells.
