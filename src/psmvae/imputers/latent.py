@@ -204,11 +204,15 @@ class LatentImputer(DeepImputer):
     def _sampled(self, x: Tensor, m: Tensor, n: int, seed: int) -> Tensor:
         return self._posterior(seed).sample(x, m, n)
 
+    def _read(self, X: Any) -> Encoded:
+        # a callback may impute while the model is trained
+        self.chains_: Chains | None = None
+        self.mechanism_: Mechanism | None = None
+        return super()._read(X)
+
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
         from psmvae.imputers.proper import fit_chains, learn
 
-        self.chains_: Chains | None = None
-        self.mechanism_: Mechanism | None = None
         questions, proper = self._questions(encoded.m), self.draws == "proper"
         if not questions and not proper:
             return

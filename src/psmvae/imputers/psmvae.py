@@ -146,10 +146,6 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
             return LatentMask()
         return resolve_mask_model(self.mask_model, (AUTO, SELF))
 
-    def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
-        self.risk_sets_: RiskSets | None = None
-        super()._fit_draws(encoded, held_out, began)
-
     def _fit_sets(self, encoded: Encoded) -> None:
         """Replace the sets of the model by those of the mechanism, if there is one."""
         if self.mechanism_ is None or not self.mechanism_.tilts:
@@ -158,7 +154,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
 
         n_sets = None if self.n_sets == "auto" else int(self.n_sets)
         at_risk = self._at_risk(encoded.x, encoded.m)
-        self.risk_sets_ = RiskSets.of(self.mechanism_, at_risk, n_sets)
+        self.risk_sets_: RiskSets | None = RiskSets.of(self.mechanism_, at_risk, n_sets)
         self.n_sets_, self.set_sizes_ = len(self.risk_sets_.size), self.risk_sets_.size
 
     def _at_risk(self, x: Floats, m: Bools) -> Floats:
@@ -210,6 +206,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
             super()._check_sets()
 
     def _read(self, X: Any) -> Encoded:
+        self.risk_sets_ = None
         encoded = super()._read(X)
         # an unknown column is an error before training
         self._questions(encoded.m)
