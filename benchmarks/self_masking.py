@@ -226,7 +226,7 @@ def summary_errors(each: list[dict[str, Any]]) -> dict[str, Any]:
     """
     base = next(name for name in each[0] if name not in ("auto", "chosen"))
     errors = np.array([[one[name]["error"] for name in (base, "auto")] for one in each])
-    ratio = (errors[:, 1] + 1e-12) / (errors[:, 0] + 1e-12)
+    ratio = errors[:, 1] / errors[:, 0]
     found = {
         "ratio": _rounded(np.exp(np.log(ratio).mean())),
         "worst": _rounded(ratio.max()),

@@ -33,7 +33,7 @@ KINDS: dict[str, Callable[[np.random.Generator, Floats, Floats], Floats]] = {
 KIND_MASKS = {
     "MCAR": "30 % of y",
     "by x1": "60 % of y where x1 is above its median",
-    "own value": "60 % of y above its median, or of its first level",
+    "own value": "60 % of y above its median; 60 % of the first category, 10 % of the others",
 }
 CHECKS = {
     "two columns": "x1 and x2, 50 % above their medians",
@@ -61,8 +61,11 @@ def of_kind(
     """Draw y of a kind, x1 and x2, and which cells of y are missing; levels are codes."""
     a, b = rng.normal(size=(2, n))
     y = KINDS[kind](rng, a, b)
-    own = y == 0 if kind == "categorical" else y > np.median(y)
-    rate = {"MCAR": np.full(n, 0.3), "by x1": 0.6 * (a > np.median(a)), "own value": 0.6 * own}
+    own = 0.6 * (y > np.median(y))
+    if kind == "categorical":
+        # some of the others too: otherwise the first category is right for all missing cells
+        own = np.where(y == 0, 0.6, 0.1)
+    rate = {"MCAR": np.full(n, 0.3), "by x1": 0.6 * (a > np.median(a)), "own value": own}
     return np.column_stack([y, a, b]), rng.random(n) < rate[mechanism]
 
 
