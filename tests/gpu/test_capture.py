@@ -6,6 +6,7 @@ import torch
 
 import psmvae
 from psmvae import LogisticMask, Network, PSMVAEImputer
+from psmvae.imputers.fit_warnings import MaxTimeWarning
 from psmvae.training import step
 
 pytestmark = pytest.mark.gpu
@@ -94,7 +95,8 @@ def test_a_mask_model_that_cannot_be_captured_is_trained_without_a_graph(stepper
 
 def test_max_time_stops_training():
     imputer = PSMVAEImputer(**(QUICK | {"max_epochs": 10**9, "patience": 10**9, "max_time": 5}))
-    imputer.fit(make_table(2000))
+    with pytest.warns(MaxTimeWarning):
+        imputer.fit(make_table(2000))
     assert imputer.n_epochs_ > 5
 
 
