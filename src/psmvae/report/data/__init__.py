@@ -1,0 +1,1 @@
+"""The dictionary of a report, one module for each section."""

@@ -1,0 +1,1 @@
+"""Pictures of the parts of a report, on matplotlib axes."""
