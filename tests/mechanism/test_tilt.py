@@ -46,7 +46,7 @@ def test_log_odds_are_looked_up_by_draw_and_bin():
     x = np.array([[-9.0, 0.5, 9.0]] * 3)
     # relative to the median of the draw; the number of the draw wraps around
     np.testing.assert_array_equal(log_odds([0, 1, 2], x), [[-1, 0, 1], [0, 0, 3], [-1, 0, 1]])
-    np.testing.assert_array_equal(log_odds.of_levels([1, 2])[:, 0], gamma[[1, 0]])
+    np.testing.assert_array_equal(log_odds.of_levels([1, 2], np.ones(1, bool))[:, 0], gamma[[1, 0]])
 
 
 def test_a_straight_function_goes_on_beyond_the_bins():

@@ -241,7 +241,7 @@ class Chains:
                 rows = np.flatnonzero(~m[:, j])
                 parameters = cycle[remaining % n_kept][j]
                 _draw_cells(
-                    self.predictors, self.targets[j], parameters, z, values, rows,
+                    self.predictors, self.targets[j], parameters, z, values, m, rows,
                     learned.get(j), tilts.get(j), keys, rng, self.settings,
                 )  # fmt: skip
         return values.transpose(1, 0, 2)
@@ -343,8 +343,8 @@ class _Block:
     def _draw(self, j: int, found: Parameters, rows: NDArray[np.intp], number: int) -> None:
         target = self.targets[j]
         _draw_cells(
-            self.predictors, target, found, self.z, self.values, rows, self.learned.get(j),
-            self.tilts.get(j), self.chains, self.rng, self.settings,
+            self.predictors, target, found, self.z, self.values, self.m, rows,
+            self.learned.get(j), self.tilts.get(j), self.chains, self.rng, self.settings,
         )  # fmt: skip
         imputed = self.values[:, rows, j]
         self.trace[0, number, :, j] = imputed.mean(1)
@@ -357,6 +357,7 @@ def _draw_cells(
     parameters: Parameters,
     z: Floats,
     values: Floats,
+    m: Bools,
     rows: NDArray[np.intp],
     learned: Learned | None,
     tilt: LogOdds | None,
@@ -373,7 +374,7 @@ def _draw_cells(
         shift = None if learned.shift is None else learned.shift[rows]
     if isinstance(parameters, LevelParameters):
         if tilt is not None:
-            shift = tilt.of_levels(keys)
+            shift = tilt.of_levels(keys, tilt.applies(m[rows]))
         codes = parameters.draw(z[:, rows][..., target.linear], prediction, shift, rng)
         values[:, rows, j] = codes
         z[:, rows[:, None], at] = predictors.encode(j, codes)
@@ -381,7 +382,7 @@ def _draw_cells(
     drawn = parameters.draw(
         target.terms(z[:, rows]), np.zeros(len(rows)) if prediction is None else prediction, rng,
         pmm=target.pmm, low=target.low, high=target.high, normal=settings.numeric_draws == "normal",
-        log_odds=None if tilt is None else partial(tilt, keys),
+        log_odds=None if tilt is None else partial(tilt, keys, applies=tilt.applies(m[rows])),
     )  # fmt: skip
     if shift is not None:
         drawn = np.clip(drawn + shift / predictors.scale[at[0]], target.low, target.high)

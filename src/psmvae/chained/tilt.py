@@ -29,19 +29,28 @@ class LogOdds:
 
     ``gamma`` is ``(draw, bin)``, for bins between ``edges`` with mean ``value``, in units of the
     column's predictor or in codes of levels. Draws with ``is_straight`` are linear functions of the
-    value, the others constant in a bin.
+    value, the others constant in a bin. γ does not apply to rows in which a column of
+    ``missing_with`` is missing, whose mask explains that of the cell.
     """
 
     edges: Floats
     value: Floats
     gamma: Floats
     is_straight: Bools
+    missing_with: tuple[int, ...] = ()
 
-    def __call__(self, keys: list[int], x: Floats) -> Floats:
-        """Return γ of values ``(chain, row)``, by draw ``key`` modulo their number."""
+    def applies(self, m: Bools) -> Bools:
+        """Return the rows of a mask ``(row, column)`` to which γ applies."""
+        return np.asarray(m[:, list(self.missing_with)].all(1))
+
+    def __call__(self, keys: list[int], x: Floats, applies: Bools | None = None) -> Floats:
+        """Return γ of values ``(chain, row)``, by draw ``key`` modulo their number.
+
+        Where γ does not apply, cells have the distribution of observed and missing ones together,
+        p_obs · (1 + exp γ), and this is log(1 + exp γ).
+        """
         found, numbers = np.empty_like(x), [key % len(self.gamma) for key in keys]
         drawn = self.gamma[numbers]
-        drawn = drawn - np.median(drawn, 1, keepdims=True)
         for chain, gamma in enumerate(drawn):
             if self.is_straight[numbers[chain]]:
                 # γ of the outer bins may be limited: the steepest piece has the slope
@@ -50,11 +59,15 @@ class LogOdds:
                 found[chain] = gamma[at] + slopes[at] * (x[chain] - self.value[at])
             else:
                 found[chain] = gamma[np.searchsorted(self.edges, x[chain])]
-        return np.clip(found, -MAX_LOG_ODDS, MAX_LOG_ODDS)
+        tilted = np.clip(found - np.median(drawn, 1, keepdims=True), -MAX_LOG_ODDS, MAX_LOG_ODDS)
+        if applies is None or applies.all():
+            return tilted
+        return np.where(applies, tilted, np.logaddexp(0.0, np.minimum(found, MAX_LOG_ODDS)))
 
-    def of_levels(self, keys: list[int]) -> Floats:
-        """Return γ of the levels, ``(chain, 1, level)``."""
-        return self.gamma[[key % len(self.gamma) for key in keys]][:, None]
+    def of_levels(self, keys: list[int], applies: Bools) -> Floats:
+        """Return γ of the levels, ``(chain, row, level)``, or log(1 + exp γ); see `__call__`."""
+        gamma = self.gamma[[key % len(self.gamma) for key in keys]][:, None]
+        return np.where(applies[:, None], gamma, np.logaddexp(0.0, gamma))
 
 
 def take_one(

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from psmvae.cli.columns import list_columns, list_mechanisms
 from psmvae.cli.files import (
+    check_file_output,
     check_input,
     check_model_output,
     check_table_output,
@@ -50,12 +51,12 @@ def impute(
     """Fill the missing cells of a table."""
     outputs = _outputs(files.output, multiple)
     long = multiple is not None and "{i}" not in files.output.name
-    _check_paths(files, source, outputs)
+    check_paths(files, source, outputs)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
         if long:
             _check_keys(files.table, table.table.column_names)
-        imputer, table = _fitted_imputer(table, source, terminal, draws=multiple is not None)
+        imputer, table = fitted_imputer(table, source, terminal, draws=multiple is not None)
         with terminal.working("Imputing"):
             if multiple is None:
                 filled = [imputer.transform(table.modelled)]
@@ -89,7 +90,7 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     check_input(files.table)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        imputer, table = _fitted_imputer(table, source, terminal)
+        imputer, table = fitted_imputer(table, source, terminal)
     _save_model(imputer, files.output)
     list_columns(imputer, terminal)
     list_mechanisms(imputer, terminal)
@@ -103,10 +104,10 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     if model is None:
         method = source.options.chosen_method
         check_has_sets(method, where=f"--method {method}")
-    _check_paths(files, source, [files.output])
+    check_paths(files, source, [files.output])
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        imputer, table = _fitted_imputer(table, source, terminal)
+        imputer, table = fitted_imputer(table, source, terminal)
         method = method_of(imputer)
         check_has_sets(method, where=f"{model}, a model of {method},")
         with terminal.working("Assigning sets"):
@@ -130,7 +131,7 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
     terminal.say(f"wrote {files.output}")
 
 
-def _fitted_imputer(
+def fitted_imputer(
     table: InputTable, source: ModelSource, terminal: Terminal, *, draws: bool = False
 ) -> tuple[Any, InputTable]:
     """Return the imputer of a command, and the table with the columns that it ignores.
@@ -209,11 +210,16 @@ def _check_keys(path: Path, names: Iterable[str]) -> None:
             )
 
 
-def _check_paths(files: Files, source: ModelSource, outputs: Iterable[Path]) -> None:
+def check_paths(
+    files: Files, source: ModelSource, tables: Iterable[Path], *, others: Iterable[Path] = ()
+) -> None:
+    """Refuse inputs that do not exist, and outputs that cannot or must not be written."""
     model, save = source.files.model, source.files.save_model
     inputs = [files.table] if model is None else [files.table, model]
-    for path in outputs:
+    for path in tables:
         check_table_output(path, force=files.force, inputs=inputs)
+    for path in others:
+        check_file_output(path, force=files.force, inputs=inputs)
     if save is not None:
         check_model_output(save, force=files.force, inputs=inputs)
     for path in inputs:

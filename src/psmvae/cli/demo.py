@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from psmvae.demo import check_folder, run_study, write_files
+from psmvae.simulate.trial import OUTCOME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,20 +20,9 @@ if TYPE_CHECKING:
 _PATIENTS = 800
 # With --quick: every step runs, but the model is not trained to convergence.
 _QUICK_PATIENTS, _QUICK_EPOCHS = 200, 4
-# Below this share of matching patients, the summary adds _ABOUT_SHARED_SETS.
-_WELL_MATCHED = 0.95
-
 _ABOUT_MASK_MODEL = (
-    "PSMVAE uses a mask model in which the outcome's missingness depends on its own value. The "
-    "mean and MICE assume that values are missing at random."
-)
-_ABOUT_SETS = (
-    "Pattern sets and true dropout reasons (none, administrative, bad outcome): "
-    "{study.accuracy:.0%} of the patients match, adjusted Rand index {study.rand_index:.2f}."
-)
-_ABOUT_SHARED_SETS = (
-    "Patients without dropout and with bad-outcome dropout can share a set, because their masks "
-    "differ in one cell only."
+    "PSMVAE compares for each column whether its own value explains what is missing. The mean and "
+    "MICE assume that values are missing at random."
 )
 
 
@@ -47,8 +37,11 @@ def demo(folder: Path, *, seed: int, quick: bool, device: str, terminal: Termina
     console = Console()
     console.print(_comparison(study))
     console.print(Text(_ABOUT_MASK_MODEL))
-    shared = f" {_ABOUT_SHARED_SETS}" if study.accuracy < _WELL_MATCHED else ""
-    console.print(Text(_ABOUT_SETS.format(study=study) + shared))
+    console.print(Text(study.imputer.mechanism_.sentence(OUTCOME)))
+    for one in study.estimates:
+        interval = f"95 % interval {one.conf_low:.1f} to {one.conf_high:.1f}"
+        value = f"{one.estimate:.1f} ({interval}; complete data {one.truth:.1f})"
+        console.print(Text(f"Pooled over {len(study.mi)} imputations, {one.term}: {value}."))
     terminal.say(f"PSMVAE took {study.seconds:.0f} s")
     terminal.say(f"wrote {', '.join(str(path) for path in paths)}")
 

@@ -195,6 +195,10 @@ class ModelSource:
         if fixed:
             raise UsageError(f"{', '.join(fixed)}: not with --model, which is already fitted")
 
+    def given(self) -> list[str]:
+        """Names of the options that were given: those of the model, its file and its draws."""
+        return _given(self.options) + _given(self.files) + self.run.given()
+
 
 def check_known(option: str, columns: Iterable[str], names: Iterable[str]) -> None:
     """Refuse an option that names a column the table does not have."""

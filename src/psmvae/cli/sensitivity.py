@@ -45,7 +45,7 @@ def sensitivity(options: SensitivityOptions, terminal: Terminal) -> None:
             options.column,
             options.deltas,
             by=options.by,
-            term=_term(list(first.params.index), options.term),
+            term=named_term(list(first.params.index), options.term),
             operation=options.operation,
             alpha=1 - options.conf_level,
             random_state=options.seed,
@@ -76,7 +76,8 @@ def _columns(summary: dict[str, Any]) -> Columns:
     }
 
 
-def _term(terms: list[str], given: str | None) -> str:
+def named_term(terms: list[str], given: str | None) -> str:
+    """Return the term of --term, or the only one that is of interest."""
     try:
         return choose_term(terms, given)
     except ValueError as error:

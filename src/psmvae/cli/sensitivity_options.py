@@ -98,13 +98,18 @@ class SensitivityOptions:
     @property
     def deltas(self) -> list[float]:
         """The shifts."""
-        try:
-            return _grid(self.delta) if ":" in self.delta else _list(self.delta)
-        except ValueError as error:
-            raise UsageError(
-                f"--delta {self.delta!r} is neither START:STOP:N with at least 2 values, such as "
-                "0:20:21, nor a list of numbers, such as 0,2,5"
-            ) from error
+        return read_deltas(self.delta)
+
+
+def read_deltas(text: str) -> list[float]:
+    """Return the shifts of --delta."""
+    try:
+        return _grid(text) if ":" in text else _list(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--delta {text!r} is neither START:STOP:N with at least 2 values, such as 0:20:21, "
+            "nor a list of numbers, such as 0,2,5"
+        ) from error
 
 
 def _grid(text: str) -> list[float]:

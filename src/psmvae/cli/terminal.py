@@ -81,6 +81,15 @@ class Terminal:
             yield
 
     @contextmanager
+    def steps(self) -> Iterator[Callable[[str], None] | None]:
+        """Show a spinner; yield the function that names the step."""
+        if not self._live:
+            yield None
+            return
+        with self._console.status("Working") as status:
+            yield status.update
+
+    @contextmanager
     def plain_warnings(self) -> Iterator[None]:
         """Show a Python warning as one ``warning: …`` line."""
 

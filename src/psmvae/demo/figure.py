@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psmvae.simulate.trial import DROPOUT_REASONS, OUTCOME
+from psmvae.simulate.trial import DROPOUT_REASONS, OUTCOME, bad_outcome_probability
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ def draw(study: Study, path: Path) -> None:
 
     figure = Figure(figsize=(13, 4.2), layout="constrained")
     panels = figure.subplots(1, 3, width_ratios=[1.1, 1.0, 0.9])
-    for axes, plot in zip(panels, (_distribution, _imputed_against_true, _sets), strict=True):
+    for axes, plot in zip(panels, (_distribution, _imputed_against_true, _mechanism), strict=True):
         plot(axes, study)
     figure.savefig(path, format="png", dpi=130)
 
@@ -69,25 +69,17 @@ def _imputed_against_true(axes: Axes, study: Study) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _sets(axes: Axes, study: Study) -> None:
-    """Number of patients by dropout reason and pattern set."""
-    n_sets, n_reasons = study.proba.shape[1], len(DROPOUT_REASONS)
-    # matched sets first, in the order of the reasons, so that matches are on the diagonal
-    order = [*study.set_of_reason, *(r for r in range(n_sets) if r not in study.set_of_reason)]
-    counts = np.zeros((n_reasons, n_sets), dtype=int)
-    np.add.at(counts, (study.trial.dropout, study.sets), 1)
-    counts = counts[:, order]
-    share = counts / counts.sum(axis=1, keepdims=True)
-    axes.imshow(share, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    for reason, column in np.ndindex(n_reasons, n_sets):
-        color = "white" if share[reason, column] > 0.6 else "black"
-        count = str(counts[reason, column])
-        axes.text(column, reason, count, ha="center", va="center", color=color)
-    axes.set_xticks(range(n_sets), [f"set {r}" for r in order])
-    axes.set_yticks(range(n_reasons), DROPOUT_REASONS)
-    axes.set(
-        title=f"Dropout reasons and sets ({study.accuracy:.0%} match)",
-        xlabel="pattern set",
-        ylabel="true dropout reason",
-    )
-    axes.tick_params(length=0)
+def _mechanism(axes: Axes, study: Study) -> None:
+    """Probability of going missing by the outcome: the true one, and the one that was found."""
+    truth = study.trial.complete[OUTCOME]
+    grid = np.linspace(truth.min(), truth.max(), 100)
+    axes.plot(grid, bad_outcome_probability(grid), color=_TRUTH, lw=3, alpha=0.6, label="true")
+    found = study.imputer.mechanism_
+    if found is not None and OUTCOME in found and found[OUTCOME].tilt is not None:
+        odds = found.odds(OUTCOME, backend="pyarrow").to_pydict()
+        value = odds["value"]
+        axes.plot(value, odds["probability"], color=_PSMVAE, lw=1.8, label="found, with 90 % band")
+        axes.fill_between(value, odds["low"], odds["high"], color=_PSMVAE, alpha=0.2, lw=0)
+    axes.set(title="Probability of bad-outcome dropout", xlabel="week-12 score", ylim=(0, 1))
+    axes.legend(frameon=False, fontsize=8, loc="upper left")
+    axes.spines[["top", "right"]].set_visible(False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from psmvae.multiple import Analyses, MultipleImputation
     from psmvae.training import Progress
 
 # Scores and adherence are between 0 and 100.
 BOUNDS = dict.fromkeys(("baseline", "week4", "week8", OUTCOME, "adherence"), (0.0, 100.0))
+
+N_IMPUTATIONS = 20
 
 Filled = dict[str, "NDArray[np.float64]"]  # the filled values of each column
 
@@ -41,27 +43,40 @@ class Scores:
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A pooled estimate with its 95 % interval, and the value in the complete data."""
+
+    term: str
+    estimate: float
+    conf_low: float
+    conf_high: float
+    truth: float
+
+
+@dataclass(frozen=True)
 class Study:
     """The result of the demo.
 
-    ``draws`` ``(imputation, row)`` is the outcome in each of PSMVAE's multiple imputations, and
-    ``sets`` ``(row,)`` and ``proba`` ``(row, set)`` are the pattern sets. ``accuracy`` is the share
-    of patients whose set matches their dropout reason, under the best matching, which is
-    ``set_of_reason``. ``seconds`` is the time that PSMVAE took to fit and impute.
+    ``table`` is the incomplete table, ``completed`` PSMVAE's single imputation and ``mi`` its
+    multiple ones, of which ``draws`` ``(imputation, row)`` are the outcomes. ``analyses`` are those
+    of `mean_and_effect`, ``estimates`` their pooled estimates with 95 % intervals and true values.
+    ``sets`` ``(row,)`` and ``proba`` ``(row, set)`` are the pattern sets. ``seconds`` is the time
+    that PSMVAE took to fit and impute.
     """
 
     trial: Trial
+    table: Any
+    imputer: Any
+    completed: Any
+    mi: MultipleImputation
+    analyses: Analyses
+    estimates: tuple[Estimate, ...]
     filled: Mapping[str, Filled]
     draws: NDArray[np.float64]
     sets: NDArray[np.int64]
     proba: NDArray[np.float64]
     scores: tuple[Scores, ...]
-    rand_index: float
-    accuracy: float
-    set_of_reason: tuple[int, ...]
     seconds: float
-    table: Any
-    completed: Any
 
 
 def run_study(
@@ -75,17 +90,13 @@ def run_study(
     """Simulate the trial, impute it by each method and measure the errors."""
     # loaded before the timer starts
     import torch  # noqa: F401
-    from sklearn.metrics import adjusted_rand_score
 
     from psmvae.imputers import PSMVAEImputer
-    from psmvae.nn.settings import LogisticMask
 
     trial = simulated_trial(n, rng=np.random.default_rng(seed))
     table = trial_table(trial)
     start = time.perf_counter()
     imputer = PSMVAEImputer(
-        mask_model=LogisticMask(columns=[OUTCOME]),
-        n_sets=len(DROPOUT_REASONS),
         bounds=BOUNDS,
         device=device,
         random_state=seed,
@@ -99,23 +110,47 @@ def run_study(
         "MICE": _impute_mice(trial),
         "PSMVAE": {name: _column(completed, name) for name in _numeric(trial)},
     }
-    draws = [_column(one, OUTCOME) for one in imputer.sample(table, n=20, random_state=seed)]
-    sets = imputer.predict_set(table)
-    accuracy, set_of_reason = _best_matching(sets, trial.dropout, imputer.n_sets_)
+    mi = imputer.impute_multiple(table, N_IMPUTATIONS, random_state=seed)
+    analyses = mi.analyse(mean_and_effect)
     scores = [_score(name, trial, values) for name, values in filled.items()]
     return Study(
         trial=trial,
+        table=table,
+        imputer=imputer,
+        completed=completed,
+        mi=mi,
+        analyses=analyses,
+        estimates=_estimates(analyses, trial),
         filled=filled,
-        draws=np.stack(draws),
-        sets=sets,
+        draws=np.stack([_column(one, OUTCOME) for one in mi]),
+        sets=imputer.predict_set(table),
         proba=imputer.predict_set_proba(table),
         scores=(_complete_cases(trial), *scores),
-        rand_index=float(adjusted_rand_score(trial.dropout, sets)),
-        accuracy=accuracy,
-        set_of_reason=set_of_reason,
         seconds=seconds,
-        table=table,
-        completed=completed,
+    )
+
+
+def mean_and_effect(table: Any) -> dict[str, tuple[float, float]]:
+    """Return the mean outcome and the difference of the arms, each with its variance."""
+    outcome, arm = _column(table, OUTCOME), np.asarray(table.column("arm").to_pylist())
+    arms = [outcome[arm == name] for name in ("active", "control")]
+    of_mean = [values.var(ddof=1) / len(values) for values in (outcome, *arms)]
+    return {
+        "mean outcome": (float(outcome.mean()), float(of_mean[0])),
+        "active - control": (float(arms[0].mean() - arms[1].mean()), float(sum(of_mean[1:]))),
+    }
+
+
+def _estimates(analyses: Analyses, trial: Trial) -> tuple[Estimate, ...]:
+    import pyarrow as pa
+
+    truth = mean_and_effect(pa.table({name: trial.complete[name] for name in ("arm", OUTCOME)}))
+    pooled = analyses.pool(dfcom=len(trial.m) - 2).summary().to_pylist()
+    return tuple(
+        Estimate(
+            row["term"], row["estimate"], row["conf_low"], row["conf_high"], *truth[row["term"]][:1]
+        )
+        for row in pooled
     )
 
 
@@ -178,14 +213,3 @@ def _complete_cases(trial: Trial) -> Scores:
     outcome = trial.complete[OUTCOME]
     bias = float(outcome[trial.m.all(axis=1)].mean() - outcome.mean())
     return Scores(method="complete cases", rmse=None, rmse_outcome=None, bias=bias)
-
-
-def _best_matching(
-    sets: NDArray[np.int64], reasons: NDArray[np.int64], n_sets: int
-) -> tuple[float, tuple[int, ...]]:
-    """Match each dropout reason with a set; return the share of rows that match, and the sets."""
-    counts = np.zeros((n_sets, len(DROPOUT_REASONS)), dtype=np.int64)
-    np.add.at(counts, (sets, reasons), 1)
-    matchings = itertools.permutations(range(n_sets), len(DROPOUT_REASONS))
-    best = max(matchings, key=lambda chosen: counts[chosen, range(len(chosen))].sum())
-    return int(counts[best, range(len(best))].sum()) / len(sets), best

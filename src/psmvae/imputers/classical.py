@@ -14,7 +14,12 @@ from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.chains_file import add_mechanism, take_mechanism
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
-from psmvae.imputers.nonignorable import check_setting, mechanism_facts, questions_of
+from psmvae.imputers.nonignorable import (
+    check_setting,
+    mechanism_facts,
+    questions_of,
+    warn_of_unused,
+)
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.codec import Encoded
 
@@ -242,6 +247,7 @@ class ChainImputer(MatrixImputer):
             self.mechanism_ = Mechanism.fit_gaussian(
                 columns, x, m, questions, seed=self._seed(6), n_jobs=n_jobs
             )
+            warn_of_unused(self.mask_model, self.mechanism_, m)
 
     def _tilts(self) -> dict[int, Any]:
         return {} if self.mechanism_ is None else self.mechanism_.log_odds

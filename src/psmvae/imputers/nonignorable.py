@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask
+from psmvae.table.errors import Reported
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -23,6 +26,25 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 AUTO, SELF, NONE = "auto", "self", "none"
+
+
+@dataclass(eq=False, repr=False)
+class UnusedSelfMaskWarning(Reported, UserWarning):
+    """The masks of columns say too little to fit the odds of going missing by value.
+
+    Attributes
+    ----------
+    columns : str
+        Names of the columns.
+    """
+
+    columns: str
+    _problem = (
+        "mask_model states that the values of {columns} decide on their absence, but this is not "
+        "used: a column needs two distinct observed values, 10 missing and 10 observed cells, and "
+        "max_time must leave time for it. The cells are imputed as if missing at random"
+    )
+    _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
 
 
 def asks(setting: Any) -> bool:
@@ -98,7 +120,7 @@ def fit_mechanism(
         if one.held_out is not None:
             held_out[:, j] = one.held_out
     max_time = getattr(imputer, "max_time", None)
-    return Mechanism.fit(
+    mechanism = Mechanism.fit(
         tuple(imputer.schema_.modelled),
         encoded.x,
         encoded.m,
@@ -109,3 +131,18 @@ def fit_mechanism(
         n_jobs=-1,
         deadline=None if max_time is None else began + float(max_time),
     )
+    warn_of_unused(imputer.get_params(deep=False)["mask_model"], mechanism, encoded.m)
+    return mechanism
+
+
+def warn_of_unused(setting: Any, mechanism: Mechanism, m: Bools) -> None:
+    """Warn of incomplete columns that a setting names and imputations do not use."""
+    if not isinstance(setting, SelfMask) or setting.columns is None:
+        return
+    unused = [
+        column.name
+        for j, column in enumerate(mechanism.columns)
+        if column.name in setting.columns and not m[:, j].all() and j not in mechanism.tilts
+    ]
+    if unused:
+        warnings.warn(UnusedSelfMaskWarning(quoted(unused)), stacklevel=6)

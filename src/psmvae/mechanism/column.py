@@ -39,7 +39,8 @@ class Cells:
 
     ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell,
     ``features`` ``(row, feature)`` are the other columns, standardised and filled; ``group`` is the
-    number of each feature's column.
+    number of each feature's column. Rows in which a column of ``missing_with`` is missing are not
+    ``usable``: another mask explains that of the cell.
     """
 
     values: Floats
@@ -50,6 +51,8 @@ class Cells:
     group: NDArray[np.intp]
     n_levels: int
     ordered: bool
+    usable: Bools
+    missing_with: tuple[int, ...]
 
     @property
     def inputs(self) -> Floats:
@@ -73,41 +76,58 @@ class Tilt:
         """Bins of the column."""
         return self.observed.bins
 
-    def tilted(self, p_obs: Floats) -> Floats:
-        """Return p(x | rest, missing) ``(row, bin)``, averaged over the candidates for γ."""
+    def tilted(self, p_obs: Floats, applies: Bools | None = None) -> Floats:
+        """Return p(x | rest, missing) ``(row, bin)``, averaged over the candidates for γ.
+
+        In rows to which γ does not apply, the mask of another column explains that of the cell, and
+        this is p(x | rest), of observed and missing cells together.
+        """
         total = np.zeros_like(p_obs)
         for weight, gamma in zip(self.weight, self.gamma, strict=True):
-            each = p_obs * np.exp(gamma - gamma.max())
+            each = p_obs * factor(gamma, applies)
             total += weight * each / each.sum(1, keepdims=True)
         return total
+
+    def share_missing(self, p_obs: Floats) -> Floats:
+        """Return the probability of going missing by the value of the cell, ``(row,)``."""
+        odds = p_obs @ np.exp(self.gamma).T
+        return np.asarray((odds / (1 + odds)) @ self.weight)
 
     def p_obs(self, features: Floats, prediction: Floats) -> Floats:
         """Return p_obs(x | rest) ``(row, bin)`` of new rows."""
         return self.observed.predict(inputs_of(features, prediction), prediction)
 
-    def draw(self, p_obs: Floats, number: int, rng: np.random.Generator) -> Floats:
+    def draw(
+        self, p_obs: Floats, number: int, rng: np.random.Generator, applies: Bools | None = None
+    ) -> Floats:
         """Draw one value of each row, with draw ``number`` of γ.
 
         A value is drawn uniformly between the smallest and the largest observed value of its bin.
         """
         gamma = self.draws.gamma[number % len(self.draws.gamma)]
-        odds = (p_obs * np.exp(gamma - gamma.max())).cumsum(1)
+        odds = (p_obs * factor(gamma, applies)).cumsum(1)
         at = (odds < rng.random((len(odds), 1)) * odds[:, -1:]).sum(1)
         low, high = self.bins.low[at], self.bins.high[at]
         return np.asarray(low + rng.random(len(at)) * (high - low))
 
-    def distribution(self, features: Floats, prediction: Floats) -> Floats:
-        """Return p(x | rest, missing) ``(row, bin)`` of new rows."""
-        return self.tilted(self.p_obs(features, prediction))
+    def distribution(
+        self, features: Floats, prediction: Floats, applies: Bools | None = None
+    ) -> Floats:
+        """Return p(x | rest, missing) ``(row, bin)`` of new rows; see `tilted`."""
+        return self.tilted(self.p_obs(features, prediction), applies)
 
-    def mean(self, features: Floats, prediction: Floats) -> Floats:
-        """Return the means of missing cells of a numeric column."""
+    def mean(self, features: Floats, prediction: Floats, applies: Bools | None = None) -> Floats:
+        """Return the means of missing cells of a numeric column; see `tilted`."""
         inputs = inputs_of(features, prediction)
         p_obs = self.observed.predict(inputs, prediction)
         estimates = self.estimates(p_obs, prediction)
-        if self.correction is None:
-            return np.asarray(estimates[:, 0])
-        return self._limited(self.correction.predict(inputs, estimates), prediction)
+        mean = np.asarray(estimates[:, 0])
+        if self.correction is not None:
+            mean = self._limited(self.correction.predict(inputs, estimates), prediction)
+        if applies is None or applies.all():
+            return mean
+        share = np.where(applies, 1.0, self.share_missing(p_obs))
+        return np.asarray(prediction + share * (mean - prediction))
 
     def estimates(self, p_obs: Floats, prediction: Floats) -> Floats:
         """Return the two estimates of the mean that need no further regression."""
@@ -160,6 +180,10 @@ class Finding:
     tilt : Tilt or None
         The fitted log odds γ; None where cells are taken to be missing at random. `Mechanism.odds`
         returns them as a table.
+    n_joint : int
+        Number of missing cells in rows where another column is missing that is never missing
+        without this one, such as an earlier visit. They are explained by that column, and taken to
+        be missing at random.
     """
 
     likelihoods: Likelihoods
@@ -168,6 +192,19 @@ class Finding:
     n_missing: int
     n_rows: int
     tilt: Tilt | None
+    n_joint: int = 0
+
+
+def factor(gamma: Floats, applies: Bools | None = None) -> Floats:
+    """Return what multiplies p_obs in each bin, up to a constant: ``(bin,)`` or ``(row, bin)``.
+
+    It is exp γ for cells that are missing by their value. With odds exp γ(x) of going missing, the
+    distribution of all cells is p_obs · (1 + exp γ): that of rows to which γ does not apply.
+    """
+    tilted = np.exp(gamma - gamma.max())
+    if applies is None or applies.all():
+        return np.asarray(tilted)
+    return np.asarray(np.where(applies[:, None], tilted, np.exp(-gamma.max()) + tilted))
 
 
 def inputs_of(features: Floats, prediction: Floats) -> Floats:
@@ -186,7 +223,8 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     """
     missing = ~cells.observed
     counts = question.assumed, int(missing.sum()), len(missing)
-    nothing = Finding(Likelihoods(np.nan, np.nan, np.nan), "at random", *counts, None)
+    joint = int((missing & ~cells.usable).sum())
+    nothing = Finding(Likelihoods(np.nan, np.nan, np.nan), "at random", *counts, None, joint)
     if len(np.unique(cells.values)) < 2:
         return nothing
     fit = _Fit.of(cells, question, seed, n_jobs)
@@ -245,7 +283,8 @@ class _Fit:
         if cells.n_levels:
             bins = Bins.of_levels(cells.values, cells.n_levels)
         n = len(cells.observed)
-        rows = np.sort(np.random.default_rng(seed).permutation(n)[:MAX_ROWS])
+        rows = np.random.default_rng(seed).permutation(n)
+        rows = np.sort(rows[cells.usable[rows]][:MAX_ROWS])
         return cls(cells, question, bins, rows, rivals.folds_of(n, seed), seed, n_jobs)
 
     def gain(self, probability: Floats) -> float:
@@ -315,7 +354,7 @@ class _Fit:
         cells, stage = self.cells, self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
-        draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight)
+        draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight, cells.missing_with)
         tilt = Tilt(
             stage.observed, stage.posterior.gamma, stage.posterior.weight, draws, None,
             stage.posterior.best.family.name,

@@ -8,7 +8,7 @@ so that a mask cannot be explained by how its cell was predicted.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -53,12 +53,14 @@ class Gaussian:
         x: Floats,
         m: Bools,
         hidden: Collection[int] = (),
+        together: Mapping[int, Sequence[int]] | None = None,
     ) -> dict[int, Floats]:
         """Predict the cells of every column from the observed others.
 
         Missing cells are predicted in all columns, and observed ones in the columns in ``hidden``:
-        both as an observed cell would be. Returns means in model values, or probabilities of
-        levels.
+        both as an observed cell would be. ``together`` are, by column, the others that are never
+        missing without it: what their masks say about its value is not identified either. Returns
+        means in model values, or probabilities of levels.
         """
         z, seen = _encoded(predictors, x, m)
         found = {}
@@ -69,7 +71,8 @@ class Gaussian:
             # The cell is not seen. Its mask is that of an observed cell in all rows: how missing
             # cells differ is not identified, and an average over the mask would depend on it.
             without[:, at] = False
-            others[:, len(predictors.group) + j] = 1.0
+            masks = [j, *(together or {}).get(j, ())]
+            others[:, [len(predictors.group) + k for k in masks]] = 1.0
             mean = np.zeros((len(x), len(at)))
             mean[rows] = self._expected(others, without)[:, at]
             own = mean * predictors.scale[at] + predictors.center[at]

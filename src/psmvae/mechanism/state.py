@@ -46,6 +46,7 @@ def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
             "assumed": finding.assumed,
             "n_missing": finding.n_missing,
             "n_rows": finding.n_rows,
+            "n_joint": finding.n_joint,
             "tilt": None,
         }
         if finding.tilt is not None:
@@ -81,11 +82,11 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
             prefix = f"{j}."
             own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
             n_inputs = int((features.group != j).sum()) + max(columns[j].n_levels - 1, 1)
-            tilt = None if one["tilt"] is None else _tilt(own, one["tilt"], n_inputs)
+            tilt = None if one["tilt"] is None else _tilt(own, one["tilt"], n_inputs, len(columns))
             values = [np.nan if value is None else float(value) for value in one["likelihoods"]]
             findings[name] = Finding(
                 Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
-                int(one["n_rows"]), tilt,
+                int(one["n_rows"]), tilt, int(one["n_joint"]),
             )  # fmt: skip
         gaussian = None
         if plain["gaussian"]:
@@ -127,6 +128,7 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
         "family": tilt.family,
         "parts": kinds,
         "range": [observed.low, observed.high],
+        "missing_with": list(tilt.draws.missing_with),
         "correction": tilt.correction is not None,
     }
     if tilt.correction is not None:
@@ -139,8 +141,10 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
     return arrays, plain
 
 
-def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any], n_inputs: int) -> Tilt:
-    """Return a tilt whose regressions have ``n_inputs`` inputs."""
+def _tilt(
+    arrays: Mapping[str, Any], plain: Mapping[str, Any], n_inputs: int, n_columns: int
+) -> Tilt:
+    """Return a tilt of a table with ``n_columns``, whose regressions have ``n_inputs`` inputs."""
     bins = Bins(*(arrays[name] for name in BINS))
     n_bins = len(bins)
     parts: list[Residuals | Leaves | None] = []
@@ -158,7 +162,9 @@ def _tilt(arrays: Mapping[str, Any], plain: Mapping[str, Any], n_inputs: int) ->
             parts.append(Leaves(trees, share))
     low, high = plain["range"]
     observed = Observed(bins, tuple(parts), arrays["mixture"], float(low), float(high))
-    draws = LogOdds(bins.edges, bins.value, arrays["draws"], arrays["is_straight"])
+    together = tuple(int(k) for k in plain["missing_with"])
+    _check(all(0 <= k < n_columns for k in together), "missing_with")
+    draws = LogOdds(bins.edges, bins.value, arrays["draws"], arrays["is_straight"], together)
     correction = None
     if plain["correction"]:
         packed = _part(arrays, "trees.")

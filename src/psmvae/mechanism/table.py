@@ -16,6 +16,7 @@ from psmvae.chained.predictors import Predictors
 from psmvae.chained.tilt import LogOdds
 from psmvae.kinds import KINDS, Column
 from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
+from psmvae.mechanism.dropout import missing_with
 from psmvae.mechanism.features import Features
 from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.question import Question, Slope
@@ -149,7 +150,8 @@ class Mechanism(Mapping[str, Finding]):
         predictors = Predictors.fit(columns, x, m)
         with threadpool_limits(1, "blas"):
             gaussian = Gaussian.fit(predictors, x, m, seed)
-            predictions = gaussian.predict(predictors, x, m, questions)
+            together = {j: missing_with(m, j) for j in questions}
+            predictions = gaussian.predict(predictors, x, m, questions, together)
         made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
         return replace(made, gaussian=gaussian)
 
@@ -168,7 +170,8 @@ class Mechanism(Mapping[str, Finding]):
         """
         if self.gaussian is None:
             raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
-        return self.gaussian.predict(self.features.predictors, x, m)
+        together = {j: tilt.draws.missing_with for j, tilt in self.tilts.items()}
+        return self.gaussian.predict(self.features.predictors, x, m, together=together)
 
     def __getitem__(self, name: str) -> Finding:
         return self.findings[name]
@@ -217,15 +220,16 @@ class Mechanism(Mapping[str, Finding]):
         table, corrected = self.features.table(x, m), points.copy()
         for j, tilt in self.tilts.items():
             rows = np.flatnonzero(~m[:, j])
-            others = self.features.of_others(j, table)[rows]
+            others, applies = self.features.of_others(j, table)[rows], tilt.draws.applies(m[rows])
             own = self._own(j, predictions[j][rows])
             if own.ndim > 1:
-                corrected[rows, j] = tilt.distribution(others, own).argmax(1)
+                corrected[rows, j] = tilt.distribution(others, own, applies).argmax(1)
             elif self.columns[j].kind in ("positive", "count"):
                 # predictors are logarithms, and the mean of the values is not exp of theirs
-                corrected[rows, j] = self._mean_of_logs(j, tilt, tilt.distribution(others, own))
+                distribution = tilt.distribution(others, own, applies)
+                corrected[rows, j] = self._mean_of_logs(j, tilt, distribution)
             else:
-                corrected[rows, j] = self.model_values(j, tilt.mean(others, own))
+                corrected[rows, j] = self.model_values(j, tilt.mean(others, own, applies))
         return corrected
 
     def redraw(
@@ -254,10 +258,10 @@ class Mechanism(Mapping[str, Finding]):
         table, redrawn = self.features.table(x, m), drawn.copy()
         for j, tilt in self.tilts.items():
             rows = np.flatnonzero(~m[:, j])
-            own = self._own(j, predictions[j][rows])
+            own, applies = self._own(j, predictions[j][rows]), tilt.draws.applies(m[rows])
             p_obs = tilt.p_obs(self.features.of_others(j, table)[rows], own)
             for k in range(drawn.shape[1]):
-                values = tilt.draw(p_obs, k, np.random.default_rng([seed, j, k]))
+                values = tilt.draw(p_obs, k, np.random.default_rng([seed, j, k]), applies)
                 is_level = bool(self.columns[j].levels)
                 redrawn[rows, k, j] = values if is_level else self.model_values(j, values)
         return redrawn
@@ -282,7 +286,8 @@ class Mechanism(Mapping[str, Finding]):
             values = np.zeros(len(x))
             if rows.any():
                 others = self.features.of_others(j, table)[rows]
-                values[rows] = tilt.distribution(others, own[rows])[:, risky].sum(1)
+                applies = tilt.draws.applies(m[rows])
+                values[rows] = tilt.distribution(others, own[rows], applies)[:, risky].sum(1)
             seen = x[~rows, j]
             if not self.columns[j].levels:
                 seen = self.features.predictors.encode(j, seen)[:, 0]
@@ -307,14 +312,27 @@ class Mechanism(Mapping[str, Finding]):
         own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
         if np.isnan(own):
             return f"{column}: too few cells to compare explanations of its mask."
+        joint = self._joint_words(column)
         compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
         if finding.tilt is None:
-            return f"{column}: taken to be missing at random (its value explains {compared})."
+            return (
+                f"{column}: taken to be missing at random (its value explains {compared}).{joint}"
+            )
         j = [each.name for each in self.columns].index(column)
         why = "as assumed" if finding.assumed else "as well as the other columns do"
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
-            f"({compared}).{FEW if few_observed(finding.tilt) else ''}"
+            f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
+        )
+
+    def _joint_words(self, column: str) -> str:
+        """Say which cells are missing whenever another column is, or nothing."""
+        finding = self.findings[column]
+        if not finding.n_joint:
+            return ""
+        return (
+            f" {finding.n_joint:,} of its {finding.n_missing:,} missing cells are in rows that "
+            "lack another column too, which explains them: they are not part of this comparison."
         )
 
     def __str__(self) -> str:
@@ -473,7 +491,7 @@ def _cells(
     held_out: Bools | None,
 ) -> Cells:
     """Return one column of the training table."""
-    column, observed = features.predictors.columns[j], m[:, j]
+    column, observed, together = features.predictors.columns[j], m[:, j], missing_with(m, j)
     values = x[observed, j]
     if not column.levels:
         values = features.predictors.encode(j, values)[:, 0]
@@ -488,4 +506,6 @@ def _cells(
         features.group[features.group != j],
         column.n_levels if column.levels else 0,
         column.kind != "categorical",
+        np.asarray(m[:, list(together)].all(1)),
+        together,
     )

@@ -114,15 +114,31 @@ def simulated_trial(n: int = 1000, *, rng: np.random.Generator) -> Trial:
         raise ValueError(f"n must be at least 1, got {n!r}")
     complete = _patients(n, rng)
     administrative = rng.random(n) < _ADMINISTRATIVE_SHARE
-    # moments of the population and not of the sample, so that patients are independent
-    y = (complete[OUTCOME] - 44.0) / 14.0
-    bad = rng.random(n) < _CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD)))
+    bad = rng.random(n) < bad_outcome_probability(complete[OUTCOME])
     dropout = np.where(administrative, 1, np.where(bad, 2, 0)).astype(np.int64)
 
     lost = dict.fromkeys(_LOST_ADMINISTRATIVELY, dropout == 1)
     lost[OUTCOME] = dropout > 0
     m = ~np.column_stack([lost.get(name, np.zeros(n, dtype=np.bool_)) for name in complete])
     return Trial(complete=complete, m=m, dropout=dropout)
+
+
+def bad_outcome_probability(outcome: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probability of bad-outcome dropout, of patients without administrative dropout.
+
+    Parameters
+    ----------
+    outcome : ndarray of float
+        Outcomes.
+
+    Returns
+    -------
+    ndarray of float
+        Probabilities, of the same shape.
+    """
+    # moments of the population and not of the sample, so that patients are independent
+    y = (outcome - 44.0) / 14.0
+    return np.asarray(_CEILING / (1.0 + np.exp(-_SLOPE * (y - _THRESHOLD))))
 
 
 def _patients(n: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
