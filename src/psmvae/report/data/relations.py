@@ -32,6 +32,8 @@ The time of the test grows with the cube of this number.
 """
 # Rows times the cube of the number of columns, and rows times columns squared times joint models.
 LITTLE_WORK, JOINT_WORK = 1e7, 4e7
+# Rows times columns of single predictors.
+PREDICTOR_WORK = 1e6
 MIN_ROWS = 1_000
 
 
@@ -112,8 +114,9 @@ def _computed(
     columns: Columns, shown: list[int], max_rows: int, random_state: int
 ) -> MaskRelations:
     rng = np.random.default_rng(random_state)
-    rows = sampled_rows(columns.n_rows, max_rows, random_state)
     modelled = columns.modelled
+    most = _limit(PREDICTOR_WORK / max(len(modelled), 1), max_rows)
+    rows = sampled_rows(columns.n_rows, most, random_state)
     variables = [columns.variable(j, rows) for j in modelled]
     missing = columns.missing[rows][:, modelled]
     # positions among the modelled columns, those with the most missing cells first
