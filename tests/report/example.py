@@ -117,7 +117,10 @@ def in_library(frame, library):
         return table
     import polars as pl
 
-    return pl.from_arrow(table)
+    # column by column, since polars renames a column without a name
+    return pl.DataFrame(
+        [pl.from_arrow(column).alias(name) for name, column in zip(frame, table, strict=True)]
+    )
 
 
 def imputations(frame, m=3, seed=0):
@@ -219,9 +222,7 @@ def _validation(names):
             "columns": names,
             "r_hat_mean": [1.01] * len(names),
             "r_hat_sd": [1.02] * (len(names) - 1) + [None],
-            "traces": {
-                name: np.round(rng.normal(size=(3, 20)), 3).tolist() for name in names[:6]
-            },
+            "traces": {name: np.round(rng.normal(size=(3, 20)), 3).tolist() for name in names[:6]},
         },
     }
 
@@ -323,5 +324,3 @@ def check_type(value, annotation, where="report"):
     else:
         assert type(value) is annotation, (where, type(value))
     return None
-
-
