@@ -117,9 +117,9 @@ def in_library(frame, library):
         return table
     import polars as pl
 
-    # column by column, since polars renames a column without a name
+    # by a dict, since polars otherwise renames a column without a name
     return pl.DataFrame(
-        [pl.from_arrow(column).alias(name) for name, column in zip(frame, table, strict=True)]
+        {name: pl.from_arrow(column) for name, column in zip(frame, table, strict=True)}
     )
 
 
