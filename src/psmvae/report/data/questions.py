@@ -91,7 +91,8 @@ def _software(parts: Sections) -> str:
     changed = repeat.parameters(parts.imputer)
     settings = ", ".join(f"{name}={value}" for name, value in changed.items())
     settings = f"Settings other than the defaults: {settings}." if changed else "Default settings."
-    return f"{found}; class {parts.imputer_name}. {settings} Seed {parts.seed}."
+    seed = "No seed was kept." if parts.seed is None else f"Seed {parts.seed}."
+    return f"{found}; class {parts.imputer_name}. {settings} {seed}"
 
 
 def _number(parts: Sections) -> str:

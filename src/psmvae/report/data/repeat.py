@@ -43,7 +43,11 @@ def code(parts: Sections, title: str, seed: int) -> str:
     lines = ["import psmvae", ""]
     given = ["X"]
     if parts.imputer is not None:
-        chosen = parameters(parts.imputer) | {"random_state": str(parts.seed)}
+        chosen = parameters(parts.imputer)
+        if parts.seed is None:
+            lines.append("# random_state was not an integer: results will differ")
+        else:
+            chosen["random_state"] = str(parts.seed)
         arguments = ", ".join(f"{name}={value}" for name, value in chosen.items())
         lines.append(f"imputer = psmvae.{parts.imputer_name}({arguments}).fit(X)")
         given.append("imputer=imputer")

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from psmvae.imputers.base import Imputer
 from psmvae.multiple import Analyses, MultipleImputation, PooledResults
 from psmvae.report.data.texts import listed
@@ -77,11 +79,9 @@ class Sections:
 
     @property
     def seed(self) -> int | None:
-        """Seed of the imputer."""
-        if self.imputer is not None:
-            return int(self.imputer.seed_)
-        found = self.info.get("seed")
-        return None if found is None else int(found)
+        """The `random_state` that repeats the fit; None where it was not an integer."""
+        given = getattr(self.imputer, "random_state", None)
+        return int(given) if isinstance(given, int | np.integer) else None
 
     @property
     def by_own_value(self) -> list[str]:
