@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from psmvae.graphics import labels
 from psmvae.graphics.labels import PLAIN
 from psmvae.graphics.palette import GRID, MUTED
@@ -40,6 +42,8 @@ def frame(ax: Axes, *, spines: Sequence[str] = ("bottom",), grid: Side | None = 
     ax.grid(visible=False)
     ax.set_axisbelow(True)
     if grid is not None:
+        # a grid line is a tick
+        ax.tick_params(axis=grid, which="both", length=0)
         ax.grid(visible=True, axis=grid, color=GRID, linewidth=0.8, linestyle="-", alpha=1)
 
 
@@ -79,6 +83,14 @@ def key(ax: Axes, handles: Sequence[Any] | None = None, *, columns: int = 4) -> 
     )  # fmt: skip
     for text in legend.get_texts():
         text.set(**PLAIN)
+
+
+def intervals(ax: Axes, place: Any, low: Any, high: Any, *, along: Side, **options: Any) -> None:
+    """Draw intervals along an axis as one line with gaps; `options` are those of plot."""
+    gap = np.full(len(place), np.nan)
+    ends = np.column_stack([low, high, gap]).ravel()
+    places = np.column_stack([place, place, gap]).ravel()
+    ax.plot(*((ends, places) if along == "x" else (places, ends)), **options)
 
 
 def note(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
