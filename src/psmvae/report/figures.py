@@ -146,7 +146,7 @@ def _mechanism(data: MechanismData) -> Iterator[Figure]:
                 f"predictors-{k}", _SMALL, _rows(len(rows), above=4),
                 [draw_mechanism.predictor_label(row) for row in rows],
                 lambda ax, r=rows: draw_mechanism.draw_predictors(ax, r),
-                alt.predictors(column["name"], rows), column=column["name"], above=4,
+                alt.predictors(column["name"], rows), column=column["name"], above=4, length=26,
             )  # fmt: skip
     if len(data["sets"]) > 1:
         columns = draw_mechanism.set_columns(data["sets"])
@@ -228,7 +228,7 @@ def _validation(data: ValidationData) -> Iterator[Figure]:
             yield make(
                 f"trace-{k}", _SMALL, 140, None,
                 lambda ax, t=trace, n=name: draw_validation.draw_trace(ax, t, n),
-                alt.trace(name, trace), column=name, left=58, above=6,
+                alt.trace(name, trace), column=name, left=46, above=6,
             )  # fmt: skip
 
 
@@ -276,7 +276,7 @@ def _maker(section: str) -> Callable[..., Figure]:
         right: float = 12.0,
         below: float = _BELOW,
         above: float = _ABOVE,
-        length: int = 26,
+        length: int = 20,
     ) -> Figure:
         # matplotlib is loaded by the first picture
         from matplotlib.figure import Figure as Canvas

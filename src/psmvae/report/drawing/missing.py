@@ -73,7 +73,7 @@ def draw_patterns(ax: Axes, data: PatternData) -> None:
     shown = f"{width} of {data['n_patterns']:,} patterns" if width < data["n_patterns"] else (
         f"{width} pattern" + "s" * (width != 1)
     )  # fmt: skip
-    titles(ax, x=f"{shown}, most frequent first; numbers of rows above")
+    titles(ax, x=f"{shown}, most frequent first; numbers of rows")
     key(ax, [Patch(color=soft, label="observed"), Patch(color=IMPUTED, label="missing")])
 
 

@@ -159,4 +159,4 @@ def draw_trace(ax: Axes, chains: Sequence[Sequence[float]], name: str) -> None:
     frame(ax, grid="y")
     numbers(ax, "x", count=5, integer=True)
     numbers(ax, "y", count=3)
-    titles(ax, x="iteration", y=f"mean of {labels.isolated(name, 18)}")
+    titles(ax, x=f"mean of {labels.isolated(name, 28)} by iteration")
