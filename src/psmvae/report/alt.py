@@ -273,7 +273,7 @@ def _range(values: Sequence[float]) -> str:
     return f"{short(min(values))} to {short(max(values))}" if values else "none"
 
 
-def _interval(estimate: float, low: float, high: float) -> str:
+def _interval(estimate: Number, low: Number, high: Number) -> str:
     return f"{short(estimate)} ({short(low)} to {short(high)})"
 
 

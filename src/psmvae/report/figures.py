@@ -37,6 +37,8 @@ T = TypeVar("T")
 # Sizes in points. On a telephone of 390 pixels a point is about a pixel.
 _WIDE, _SMALL = 380.0, 320.0
 _ROW = 17.0
+# Points of a scatter plot and of the rows of a strip: in a small picture more hide each other.
+_POINTS, _STRIP = 300, (100, 25)
 _BELOW, _ABOVE = 36.0, 22.0  # room for the axis and its name; for the legend
 
 
@@ -179,13 +181,16 @@ def _imputed(data: ImputedData) -> Iterator[Figure]:
             rows = ["observed", *(f"imputed {i}" for i in range(len(strip["imputed"])))]
             yield make(
                 f"strip-{k}", _SMALL, _rows(len(rows), above=4), rows,
-                lambda ax, d=strip, n=name: draw_imputed.draw_strip(ax, d, n),
+                lambda ax, d=strip, n=name: draw_imputed.draw_strip(
+                    ax, d, n, n_observed=_STRIP[0], n_imputed=_STRIP[1]
+                ),
                 alt.strip(name, strip), column=name, above=4,
             )  # fmt: skip
     for k, scatter in enumerate(data["scatters"]):
         yield make(
             f"scatter-{k}", _SMALL, 260, None,
-            lambda ax, d=scatter: draw_imputed.draw_scatter(ax, d), alt.scatter(scatter), left=52,
+            lambda ax, d=scatter: draw_imputed.draw_scatter(ax, d, n_points=_POINTS),
+            alt.scatter(scatter), left=52,
         )  # fmt: skip
 
 
@@ -204,7 +209,7 @@ def _validation(data: ValidationData) -> Iterator[Figure]:
             lambda ax: draw_validation.draw_pit(ax, data["pit"]), alt.pit(data["pit"]),
             left=8, above=6,
         )  # fmt: skip
-    for name, unit, columns in _by_unit(data["columns"]):
+    for name, unit, columns in by_unit(data["columns"]):
         rows = [(column["name"], column["error"]) for column in columns]
         yield make(
             name, _WIDE, _rows(len(rows), above=38), [name for name, _ in rows],
@@ -307,7 +312,7 @@ def _rows(count: float, below: float = _BELOW, above: float = _ABOVE) -> float:
     return _ROW * max(count, 1) + below + above
 
 
-def _by_unit(
+def by_unit(
     columns: Sequence[ValidationColumn],
 ) -> Iterator[tuple[str, str, list[ValidationColumn]]]:
     """Columns whose errors have the same unit."""
