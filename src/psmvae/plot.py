@@ -82,6 +82,11 @@ def missing_rates(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> A
     matplotlib Axes
         The axes.
 
+    Raises
+    ------
+    ValueError
+        If the table has no missing cells.
+
     Examples
     --------
     >>> import numpy as np
@@ -118,6 +123,11 @@ def pattern(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes.
 
+    Raises
+    ------
+    ValueError
+        If the table has no missing cells.
+
     Examples
     --------
     >>> import numpy as np
@@ -150,6 +160,11 @@ def correlation(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axe
     -------
     matplotlib Axes
         The axes.
+
+    Raises
+    ------
+    ValueError
+        If the table has no missing cells.
 
     Examples
     --------
@@ -185,6 +200,11 @@ def flux(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The axes. Names that would cover others are left out.
 
+    Raises
+    ------
+    ValueError
+        If the table has no missing cells.
+
     Examples
     --------
     >>> import numpy as np
@@ -216,6 +236,11 @@ def row_map(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
         The axes. Colours are missing fractions of at most 100 blocks of rows.
+
+    Raises
+    ------
+    ValueError
+        If the table has no missing cells.
 
     Examples
     --------
@@ -885,6 +910,8 @@ def _panels(count: int) -> Any:
 
 def _missing(X: Any, max_columns: int) -> tuple[MissingData, set[str]]:
     columns = read_columns(X)
+    if not columns.missing.any():
+        raise ValueError("the table has no missing cells, so there is nothing to draw.")
     shown = shown_columns(columns, max_columns)
     return missing_data(columns, report=_no_relations(), shown=shown), set(shown)
 
