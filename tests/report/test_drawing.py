@@ -19,7 +19,7 @@ from psmvae.report.drawing import (  # noqa: E402
     results,
     validation,
 )
-from report.example import HOSTILE, report_data, tipping_map  # noqa: E402
+from report.dictionary import HOSTILE, report_data, tipping_map  # noqa: E402
 
 DATA = report_data()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from psmvae.describe import masks
 from psmvae.describe.result import MissingnessReport
@@ -65,6 +66,7 @@ def missing_data(
     Examples
     --------
     >>> import numpy as np
+    from threadpoolctl import threadpool_limits
     >>> x = np.array([[1.0, np.nan, 2.0], [2.0, np.nan, 1.0], [3.0, 4.0, np.nan]])
     >>> made = missing_data(x)
     >>> made["patterns"]["columns"]
@@ -149,7 +151,8 @@ def _mask_correlations(missing: Bools) -> Floats:
     mask = missing.astype(np.float64)
     mask -= mask.mean(0)
     mask /= np.sqrt((mask**2).sum(0))
-    values = np.clip(mask.T @ mask, -1.0, 1.0)
+    with threadpool_limits(1, "blas"):
+        values = np.clip(mask.T @ mask, -1.0, 1.0)
     np.fill_diagonal(values, 1.0)
     return np.asarray(values)
 
