@@ -280,7 +280,7 @@ def mechanism(imputer: Any, X: Any, column: str, *, ax: Axes | None = None) -> A
     Raises
     ------
     ValueError
-        If there is no such column, or it has no missing cells.
+        If there is no such column, or it has no missing or no observed cells.
 
     Examples
     --------
@@ -295,6 +295,8 @@ def mechanism(imputer: Any, X: Any, column: str, *, ax: Axes | None = None) -> A
     """
     _check_incomplete(X, column)
     found = mechanism_data(X, imputer, report=_no_relations(), shown=[column])["columns"][0]
+    if not sum(found["observed"]["counts"]):
+        raise ValueError(f"column {column!r} has no observed values.")
     levels = found["observed"]["levels"]
     ax = _axes(ax, rows=None if levels is None else len(levels))
     draw_mechanism.draw_odds(ax, found)

@@ -137,11 +137,12 @@ def _mechanism(data: MechanismData) -> Iterator[Figure]:
     for k, column in enumerate(data["columns"]):
         levels = column["observed"]["levels"]
         shown = None if levels is None else levels[: draw_mechanism.MAX_LEVELS]
-        yield make(
-            f"odds-{k}", _SMALL, 150 if shown is None else _rows(len(shown)), shown,
-            lambda ax, c=column: draw_mechanism.draw_odds(ax, c), alt.odds(column),
-            column=column["name"], left=38 if shown is None else None,
-        )  # fmt: skip
+        if sum(column["observed"]["counts"]):
+            yield make(
+                f"odds-{k}", _SMALL, 150 if shown is None else _rows(len(shown)), shown,
+                lambda ax, c=column: draw_mechanism.draw_odds(ax, c), alt.odds(column),
+                column=column["name"], left=38 if shown is None else None,
+            )  # fmt: skip
         rows = [row for row in column["predictors"] if row["auc"] is not None]
         if rows:
             yield make(
