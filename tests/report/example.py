@@ -219,9 +219,7 @@ def _validation(names):
             "columns": names,
             "r_hat_mean": [1.01] * len(names),
             "r_hat_sd": [1.02] * (len(names) - 1) + [None],
-            "traces": {
-                name: np.round(rng.normal(size=(3, 20)), 3).tolist() for name in names[:6]
-            },
+            "traces": {name: np.round(rng.normal(size=(3, 20)), 3).tolist() for name in names[:6]},
         },
     }
 
@@ -323,5 +321,3 @@ def check_type(value, annotation, where="report"):
     else:
         assert type(value) is annotation, (where, type(value))
     return None
-
-

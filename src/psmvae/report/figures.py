@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 # Sizes in points. On a telephone of 390 pixels a point is about a pixel.
 _WIDE, _SMALL = 380.0, 320.0
-_ROW = 17.0
+_ROW, _CLOSE_ROW = 17.0, 13.5
 # Points of a scatter plot and of the rows of a strip: in a small picture more hide each other.
 _POINTS, _STRIP = 300, (100, 25)
 _BELOW, _ABOVE = 36.0, 22.0  # room for the axis and its name; for the legend
@@ -105,9 +105,7 @@ def _missing(data: ReportData) -> Iterator[Figure]:
         below=4, above=4,
     )  # fmt: skip
     patterns = _pattern_columns(section["patterns"], shown)
-    height = (
-        _rows(len(patterns["columns"])) + 1.5 * _ROW + _ROW * max(5, len(patterns["columns"]) / 3)
-    )
+    height = _rows(len(patterns["columns"]) + draw_missing.PATTERN_TOP, below=20)
     yield make(
         "patterns", _WIDE, height, patterns["columns"],
         lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(patterns), below=20,
@@ -310,7 +308,12 @@ def _maker(section: str) -> Callable[..., Figure]:
 
 def _rows(count: float, below: float = _BELOW, above: float = _ABOVE) -> float:
     """Height of a picture with a row for each name."""
-    return _ROW * max(count, 1) + below + above
+    return _row(count) * max(count, 1) + below + above
+
+
+def _row(count: float) -> float:
+    """Height of a row: the more there are, the closer they are."""
+    return _ROW if count <= 25 else _CLOSE_ROW
 
 
 def by_unit(
