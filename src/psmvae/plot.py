@@ -432,9 +432,14 @@ def densities(mi: MultipleImputation, column: str | None = None, *, ax: Any = No
         ax = _axes(ax, rows=levels)
         _draw_values(ax, found)
         return ax
-    columns = imputed_data(mi, max_columns=_MAX_PANELS, pairs=[])["columns"]
+    columns = [
+        found
+        for found in imputed_data(mi, max_columns=_MAX_PANELS, pairs=[])["columns"]
+        # a constant column has no density
+        if found["density"] is not None or found["bars"] is not None
+    ]
     if not columns:
-        raise ValueError("nothing was imputed, so there are no densities to draw.")
+        raise ValueError("no column has imputed cells and several values, so nothing is drawn.")
     axes = _panels(len(columns)) if ax is None else np.atleast_1d(ax).ravel()
     if axes.size != len(columns):
         raise ValueError(f"{len(columns)} columns need {len(columns)} axes, got {axes.size}.")
@@ -952,4 +957,4 @@ def _draw_values(ax: Axes, column: ImputedColumn) -> None:
     elif column["density"] is not None:
         draw_imputed.draw_densities(ax, column["density"], column["name"])
     else:
-        raise ValueError(f"column {column['name']!r} has too few values for a density.")
+        raise ValueError(f"column {column['name']!r} has too few distinct values for a density.")

@@ -145,6 +145,15 @@ def test_densities_of_all_columns(mi):
         plot.densities(mi, ax=Figure().subplots())
 
 
+def test_a_constant_column_has_no_density(table):
+    table = table.assign(constant=1.5)
+    table.loc[:20, "constant"] = np.nan
+    completed = psmvae.MultipleImputation(table, (table.ffill().bfill(),), table.isna().to_numpy())
+    assert len(plot.densities(completed, ax=Figure().subplots(1, 3))) == 3
+    with pytest.raises(ValueError, match="'constant' has too few distinct values"):
+        plot.densities(completed, "constant", ax=Figure().subplots())
+
+
 def test_strip(mi, ax):
     plot.strip(mi, "bmi", ax=ax)
     assert names(ax) == ["observed", "imputed 1", "imputed 2", "imputed 3"]
