@@ -96,7 +96,7 @@ def dates_table(n=120, seed=2):
     return frame
 
 
-def wide_table(n=150, n_columns=90, seed=3):
+def wide_table(n=100, n_columns=70, seed=3):
     """Return a frame with more columns than are shown; later ones have more missing cells."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n, n_columns))
@@ -117,7 +117,10 @@ def in_library(frame, library):
         return table
     import polars as pl
 
-    return pl.from_arrow(table)
+    # by a dict, since polars otherwise renames a column without a name
+    return pl.DataFrame(
+        {name: pl.from_arrow(column) for name, column in zip(frame, table, strict=True)}
+    )
 
 
 def imputations(frame, m=3, seed=0):

@@ -105,7 +105,8 @@ def read_columns(X: Any) -> Columns:
     """
     if isinstance(X, Columns):
         return X
-    frame = open_table(X)
+    table = native(X)
+    frame = open_table(table)
     kinds: list[str] = []
     missing = np.empty((frame.n_rows, len(frame.names)), dtype=bool)
     for position in range(len(frame.names)):
@@ -113,12 +114,30 @@ def read_columns(X: Any) -> Columns:
             cells = frame.cells(position)
         except UnsupportedColumnError:
             kinds.append(OTHER)
-            missing[:, position] = [is_missing(item) for item in take(X, position)]
+            missing[:, position] = [is_missing(item) for item in take(table, position)]
             continue
         check_finite(cells)
         kinds.append(infer_kind(cells).kind)
         missing[:, position] = cells.missing
-    return Columns(X, frame, tuple(kinds), missing)
+    return Columns(table, frame, tuple(kinds), missing)
+
+
+def native(table: Any) -> Any:
+    """Return a table without the wrapper of narwhals; an array for rows in lists.
+
+    Parameters
+    ----------
+    table : table
+        Of any library.
+
+    Returns
+    -------
+    table
+        The table itself, if it is no list and not wrapped.
+    """
+    if isinstance(table, nw.DataFrame):
+        return table.to_native()
+    return as_array(table) if isinstance(table, list | tuple) else table
 
 
 def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
@@ -138,8 +157,9 @@ def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
     list
         The objects that the library returns.
     """
-    if isinstance(table, list | tuple | np.ndarray):
-        column = as_array(table)[:, position]
+    table = native(table)
+    if isinstance(table, np.ndarray):
+        column = table[:, position]
         return list((column if rows is None else column[rows]).tolist())
     if nw.dependencies.is_pandas_dataframe(table):
         # by position, since labels need not be texts
@@ -167,8 +187,9 @@ def take_numbers(table: Any, position: int, rows: Rows) -> Floats:
     ndarray of float
         NaN where a cell is missing.
     """
-    if isinstance(table, list | tuple | np.ndarray):
-        return np.asarray(as_array(table)[rows, position].astype(np.float64))
+    table = native(table)
+    if isinstance(table, np.ndarray):
+        return np.asarray(table[rows, position].astype(np.float64))
     if nw.dependencies.is_pandas_dataframe(table):
         series = table.iloc[rows, position]
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))

@@ -113,7 +113,8 @@ def _incomplete(columns: Columns, shown: list[str]) -> list[int]:
 def _patterns(columns: Columns, shown: list[str]) -> PatternData:
     positions = _incomplete(columns, shown)
     positions.sort(key=lambda j: int(columns.missing[:, j].sum()))
-    missing = columns.missing[:, positions]
+    # a table without missing cells has one pattern, found by any of its columns
+    missing = columns.missing[:, positions or [0]]
     distinct, _, counts = masks.distinct_patterns(missing)
     n_missing = distinct.sum(1)
     # the mask breaks ties, so that the order depends on the table alone
@@ -122,7 +123,7 @@ def _patterns(columns: Columns, shown: list[str]) -> PatternData:
         "columns": [columns.names[j] for j in positions],
         "rows": [
             {
-                "observed": (~distinct[k]).tolist(),
+                "observed": (~distinct[k, : len(positions)]).tolist(),
                 "n": int(counts[k]),
                 "fraction": int(counts[k]) / columns.n_rows,
                 "n_missing": int(n_missing[k]),

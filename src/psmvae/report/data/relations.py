@@ -35,6 +35,8 @@ LITTLE_WORK, JOINT_WORK = 1e7, 4e7
 # Rows times columns of single predictors.
 PREDICTOR_WORK = 1e6
 MIN_ROWS = 1_000
+# Iterations of EM for Little's test at most.
+LITTLE_ITER = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +128,7 @@ def _computed(
     most = _limit(LITTLE_WORK / n_worst**3, max_rows)
     # matrices are too small for several threads
     with threadpool_limits(1, "blas"):
-        little = little_test([variables[k] for k in worst], most, rng)
+        little = little_test([variables[k] for k in worst], most, rng, LITTLE_ITER)
         single = predictors(variables, missing, rng, holes)
     most = _limit(JOINT_WORK / (n_worst * max(len(variables), 1) ** 2), max_rows)
     together = joint(variables, missing, most, rng, worst)
