@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psmvae.describe.little import little_test
-from psmvae.graphics.axes import SIZE, new_axes
-from psmvae.graphics.labels import PLAIN, clean
+from psmvae.graphics.axes import new_axes, titles
+from psmvae.graphics.labels import clean
 from psmvae.report.data.columns import read_columns
 from psmvae.report.data.diagnostics import convergence_data, training_data
 from psmvae.report.data.imputed import imputed_data
@@ -953,7 +953,7 @@ def _imputed(mi: MultipleImputation, column: str) -> ImputedColumn:
 def _draw_values(ax: Axes, column: ImputedColumn) -> None:
     if column["bars"] is not None:
         draw_imputed.draw_bars(ax, column["bars"])
-        ax.set_title(clean(column["name"], 40), fontsize=SIZE, **PLAIN)
+        titles(ax, x=clean(column["name"], 40))
     elif column["density"] is not None:
         draw_imputed.draw_densities(ax, column["density"], column["name"])
     else:
