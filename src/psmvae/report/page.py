@@ -1,0 +1,215 @@
+"""The page of a report: one HTML file that loads nothing, or a fragment for a notebook.
+
+The template of the body is the same for both. Everything in it is text and is escaped, except the
+SVG elements, whose text the drawing has escaped, and the style sheet and the script of this
+package.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from psmvae._version import __version__
+from psmvae.report.filters import FILTERS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from psmvae.report.figures import Figure
+    from psmvae.report.schema import ReportData
+
+N_OPEN_CARDS = 12
+"""Columns whose cards are open; those of the other columns are folded."""
+SHORT_LABELS = ("How much", "In which rows", "Why", "How well", "Beware of")
+"""What the five sentences answer."""
+
+
+class _Keys(NamedTuple):
+    """Names of figures; those of columns are functions of the column's name."""
+
+    rates: str = "missing_rates"
+    patterns: str = "patterns"
+    correlation: str = "correlation"
+    flux: str = "flux"
+    row_map: str = "row_map"
+    sets: str = "sets"
+    error: str = "error"
+    pit: str = "pit"
+    training: str = "training"
+    ess: str = "effective_sample_size"
+    traces: str = "traces"
+    estimates: str = "estimates"
+    assumptions: str = "assumptions"
+    tipping: str = "tipping"
+
+    def odds(self, name: str) -> str:
+        return f"mechanism:{name}"
+
+    def density(self, name: str) -> str:
+        return f"imputed:{name}"
+
+    def strip(self, name: str) -> str:
+        return f"strip:{name}"
+
+    def scatter(self, index: int, scatter: Mapping[str, Any]) -> str:
+        return f"scatter:{index}"
+
+    def held_out(self, name: str) -> str:
+        return f"validation:{name}"
+
+
+KEYS = _Keys()
+
+
+class _Section(NamedTuple):
+    id: str
+    title: str
+    needs: str
+
+    @property
+    def template(self) -> str:
+        return f"{self.id}.html.j2"
+
+
+SECTIONS = (
+    _Section("short", "In short", "summary"),
+    _Section("missing", "What is missing", "missing"),
+    _Section("why", "Why", "mechanism"),
+    _Section("imputed", "What was imputed", "imputed"),
+    _Section("believe", "Can it be believed", "validation"),
+    _Section("follows", "What follows", "results"),
+    _Section("write", "How to write it up", "methods"),
+)
+_PAGE = {"report": "div", "header": "header", "main": "main", "footer": "footer"}
+# landmarks of a page have no place in that of a notebook
+_FRAGMENT = {"report": "article", "header": "div", "main": "div", "footer": "div"}
+_PAGE_STYLE = "html, body { margin: 0; background: Canvas; }\n.psm-report { min-height: 100vh; }\n"
+
+
+def to_html(data: ReportData, figures: Mapping[str, Figure]) -> str:
+    """Return the page of a report.
+
+    Parameters
+    ----------
+    data : dict
+        The data of the report.
+    figures : mapping of str to Figure
+        SVG elements by name; parts without a figure are left out.
+
+    Returns
+    -------
+    str
+        A whole HTML document.
+    """
+    from markupsafe import Markup
+
+    style, script = _PAGE_STYLE + _asset("style.css"), _closure("connect(document);")
+    policy = (
+        "default-src 'none'; img-src data:; "
+        f"style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    # text of this package, which must reach the browser unchanged: the policy has its hash
+    own = {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}  # noqa: S704
+    return _render("page.html.j2", data, figures, frame=_PAGE, **own)
+
+
+def to_snippet(data: ReportData, figures: Mapping[str, Figure]) -> str:
+    """Return a fragment of HTML for a notebook or another page.
+
+    The report is in a shadow root, so that styles, identifiers and scripts of the page and of
+    other reports are separate. A parser makes the root from the template; where HTML is inserted
+    by a script, as in Jupyter, the fragment's own script does.
+
+    Parameters
+    ----------
+    data : dict
+        The data of the report.
+    figures : mapping of str to Figure
+        SVG elements by name; parts without a figure are left out.
+
+    Returns
+    -------
+    str
+        An element with a new identifier, and a script.
+    """
+    from markupsafe import Markup
+
+    host = f"psm-{secrets.token_hex(8)}"
+    own = {
+        "host": host,
+        "style": Markup(_asset("style.css")),  # noqa: S704 text of this package
+        "script": Markup(_closure(f"connect(shadow('{host}'));")),  # noqa: S704
+    }
+    return _render("snippet.html.j2", data, figures, frame=_FRAGMENT, **own)
+
+
+def _render(template: str, data: ReportData, figures: Mapping[str, Figure], **more: Any) -> str:
+    sections = [
+        {**section._asdict(), "template": section.template, "given": data[section.needs] is not None}  # type: ignore[literal-required]
+        for section in SECTIONS
+    ]
+    html = _environment().get_template(template).render(
+        data=data,
+        figures=figures,
+        sections=sections,
+        short_labels=SHORT_LABELS,
+        n_open_cards=N_OPEN_CARDS,
+        version=__version__,
+        **more,
+    )
+    return printable(html)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("psmvae.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(FILTERS)
+    # the drawing has escaped the text in its elements
+    environment.globals.update(keys=KEYS, svg=lambda figure: Markup(figure.svg))  # noqa: S704
+    return environment
+
+
+@cache
+def _asset(name: str) -> str:
+    environment = _environment()
+    assert environment.loader is not None  # noqa: S101 set above
+    return environment.loader.get_source(environment, name)[0]
+
+
+def _closure(call: str) -> str:
+    """The script with a call at its end, in a scope of its own."""
+    return f'(() => {{\n"use strict";\n{_asset("script.js")}{call}\n}})();\n'
+
+
+def _hash(text: str) -> str:
+    """The source expression of an inline element in a Content-Security-Policy."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+# Control characters, lone surrogates and non-characters are no HTML; explicit directions (U+202A
+# to U+202E, U+2066 to U+2069) would reorder the text around a name.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    """Return text with characters that HTML cannot hold replaced by their code points."""
+    return _UNPRINTABLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
