@@ -1,18 +1,13 @@
-"""Numbers and names of the page as text."""
+"""Filters of the templates: numbers and names as text."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-ABSENT = "–"
-"""Stands for a number that is not defined."""
+from psmvae.table import numbers
+
 _EMPTY = "(empty name)"
-
-
-def _defined(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def count(n: int) -> str:
@@ -25,56 +20,22 @@ def count_of(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
-def share(value: float | None) -> str:
-    """Return a fraction in percent; a small one is not rounded to none."""
-    if not _defined(value) or value is None:
-        return ABSENT
-    percent = 100 * value
-    if 0 < percent < 0.05:
-        return "< 0.1 %"
-    if 99.95 <= percent < 100:
-        return "> 99.9 %"
-    return f"{percent:.1f} %"
-
-
-def decimals(value: float | None, digits: int) -> str:
-    """Return a number with a fixed number of decimals."""
-    return f"{value:.{digits}f}" if _defined(value) else ABSENT
-
-
-def number(value: float | None) -> str:
-    """Return a number with four significant digits."""
-    if not _defined(value) or value is None:
-        return ABSENT
-    if value == 0:
-        return "0"
-    if 1e-4 <= abs(value) < 1e6:
-        digits = max(0, 3 - math.floor(math.log10(abs(value))))
-        text = f"{value:,.{digits}f}"
-        return text.rstrip("0").rstrip(".") if "." in text else text
-    return f"{value:.3g}"
-
-
-def p_value(value: float | None) -> str:
-    """Return a p-value with three decimals."""
-    if not _defined(value) or value is None:
-        return ABSENT
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+def number(value: Any) -> str:
+    """Return a number with four significant digits; text where it is undefined in a template."""
+    return numbers.number(value) if isinstance(value, int | float) else numbers.ABSENT
 
 
 def interval(limits: Mapping[str, Any] | Sequence[float], digits: int | None = None) -> str:
     """Return the limits of an interval: ``conf_low`` and ``conf_high``, or a pair."""
-    if isinstance(limits, Mapping):
-        limits = [limits["conf_low"], limits["conf_high"]]
-    if not all(map(_defined, limits)):
-        return ABSENT
-    low, high = (number(x) if digits is None else decimals(x, digits) for x in limits)
-    return f"{low} to {high}"
+    low, high = (
+        (limits["conf_low"], limits["conf_high"]) if isinstance(limits, Mapping) else limits
+    )
+    return numbers.interval(low, high, digits)
 
 
 def value_range(summary: Mapping[str, Any]) -> str:
     """Return the smallest and the largest value of a summary, which may be empty."""
-    return interval([summary.get("low"), summary.get("high")])  # type: ignore[list-item]
+    return numbers.interval(summary.get("low"), summary.get("high"))
 
 
 def shown_name(name: str) -> str:
@@ -103,10 +64,10 @@ def drawn(
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "count_of": count_of,
-    "share": share,
-    "decimals": decimals,
+    "share": numbers.share,
+    "decimals": numbers.decimals,
     "number": number,
-    "p_value": p_value,
+    "p_value": numbers.p_value,
     "interval": interval,
     "range": value_range,
     "shown_name": shown_name,
