@@ -54,11 +54,19 @@ def missing_names(columns: Sequence[str], observed: Sequence[bool]) -> str:
     return ", ".join(names) or "none"
 
 
-def drawn(
-    columns: Sequence[Mapping[str, Any]], figures: Mapping[str, Any], key: Callable[[str], str]
-) -> list[Mapping[str, Any]]:
-    """Return the columns that have a figure."""
-    return [column for column in columns if key(column["name"]) in figures]
+def positions(
+    columns: Sequence[Mapping[str, Any]], needs: str = "name"
+) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return columns with their positions, which are in the names of figures.
+
+    Parameters
+    ----------
+    columns : sequence of dict
+        Columns of a section.
+    needs : str, default="name"
+        A list; columns for which it is empty are left out. The name is never left out.
+    """
+    return [(k, one) for k, one in enumerate(columns) if needs == "name" or one[needs]]
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
@@ -73,5 +81,5 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "shown_name": shown_name,
     "headings": headings,
     "missing_names": missing_names,
-    "drawn": drawn,
+    "positions": positions,
 }

@@ -30,43 +30,6 @@ SHORT_LABELS = ("How much", "In which rows", "Why", "How well", "Beware of")
 """What the five sentences answer."""
 
 
-class _Keys(NamedTuple):
-    """Names of figures; those of columns are functions of the column's name."""
-
-    rates: str = "missing_rates"
-    patterns: str = "patterns"
-    correlation: str = "correlation"
-    flux: str = "flux"
-    row_map: str = "row_map"
-    sets: str = "sets"
-    error: str = "error"
-    pit: str = "pit"
-    training: str = "training"
-    ess: str = "effective_sample_size"
-    traces: str = "traces"
-    estimates: str = "estimates"
-    assumptions: str = "assumptions"
-    tipping: str = "tipping"
-
-    def odds(self, name: str) -> str:
-        return f"mechanism:{name}"
-
-    def density(self, name: str) -> str:
-        return f"imputed:{name}"
-
-    def strip(self, name: str) -> str:
-        return f"strip:{name}"
-
-    def scatter(self, index: int, scatter: Mapping[str, Any]) -> str:
-        return f"scatter:{index}"
-
-    def held_out(self, name: str) -> str:
-        return f"validation:{name}"
-
-
-KEYS = _Keys()
-
-
 class _Section(NamedTuple):
     id: str
     title: str
@@ -181,7 +144,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(FILTERS)
     # the drawing has escaped the text in its elements
-    environment.globals.update(keys=KEYS, svg=lambda figure: Markup(figure.svg))  # noqa: S704
+    environment.globals.update(svg=lambda figure: Markup(figure.svg))  # noqa: S704
     return environment
 
 
