@@ -162,7 +162,8 @@ class AssumptionComparison:
         ndarray of matplotlib Axes
             The axes, one for each term.
         """
-        from psmvae.sensitivity.plots import draw_forest, new_axes
+        from psmvae.graphics.axes import new_axes
+        from psmvae.sensitivity.plots import draw_forest
 
         n = len(self.terms)
         if ax is None:

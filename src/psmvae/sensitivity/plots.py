@@ -1,11 +1,20 @@
-"""Plots of sensitivity analyses; matplotlib is imported when one is drawn."""
+"""Plots of sensitivity analyses; matplotlib is imported when one is drawn.
+
+The functions of arrays draw; those of results name the axes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from psmvae.graphics import palette
+from psmvae.graphics.axes import SIZE, frame, key, names, note, numbers, titles
+from psmvae.graphics.labels import PLAIN, isolated
+from psmvae.graphics.palette import FG, IMPUTED, MUTED, OBSERVED
 from psmvae.sensitivity import wording
 
 if TYPE_CHECKING:
@@ -14,87 +23,149 @@ if TYPE_CHECKING:
     from psmvae.sensitivity.compare import AssumptionComparison
     from psmvae.sensitivity.tipping import TippingPoint
 
-_BLUE, _ORANGE, _GREY = "#1f6fb2", "#d97b29", "#8c8c8c"
+Floats = NDArray[np.float64]
 
 
-def new_axes(**options: Any) -> Any:
-    """Return the axes of a new figure of pyplot."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("a plot needs matplotlib: pip install 'psmvae[plot]'") from error
-    return plt.subplots(layout="constrained", **options)[1]
+def draw_curve(
+    ax: Axes,
+    delta: Any,
+    estimate: Any,
+    low: Any,
+    high: Any,
+    *,
+    null: float,
+    points: Sequence[float],
+    xlabel: str,
+    ylabel: str,
+    interval: str,
+    neutral: float | None = None,
+) -> None:
+    """Draw an estimate and its interval over δ, and where the conclusion turns."""
+    ax.fill_between(delta, low, high, color=OBSERVED, alpha=0.2, lw=0, label=interval)
+    ax.plot(delta, estimate, color=OBSERVED, lw=2, label="pooled estimate")
+    ax.axhline(null, color=MUTED, lw=1)
+    if neutral is not None:
+        ax.axvline(neutral, color=MUTED, lw=1, ls=(0, (1, 2)), label="imputation model")
+    middle = (float(np.min(delta)) + float(np.max(delta))) / 2
+    for k, point in enumerate(points):
+        label = None if k else "conclusion turns"
+        ax.axvline(point, color=IMPUTED, lw=1.5, ls=(0, (4, 2)), label=label)
+        left = point > middle
+        note(
+            ax, point, 1.0, f"δ = {wording.number(point)}", xycoords=("data", "axes fraction"),
+            xytext=(-4 if left else 4, -3), textcoords="offset points", va="top",
+            ha="right" if left else "left",
+        )  # fmt: skip
+    frame(ax, spines=("bottom", "left"))
+    ax.set_xlim(float(np.min(delta)), float(np.max(delta)))
+    numbers(ax, "x", count=5)
+    numbers(ax, "y")
+    titles(ax, x=xlabel, y=ylabel)
+    key(ax, columns=2)
+
+
+def draw_map(
+    ax: Axes,
+    x: Floats,
+    y: Floats,
+    estimate: Floats,
+    margin: Floats,
+    *,
+    null: float,
+    label: str,
+    xlabel: str,
+    ylabel: str,
+    neutral: float | None = None,
+) -> None:
+    """Draw an estimate over the δ of two groups, with the line where the conclusion turns.
+
+    The first axis of `estimate` and `margin` is that of `x`.
+    """
+    reach = float(np.abs(estimate - null).max()) or 1.0
+    mesh = ax.pcolormesh(
+        x, y, estimate.T, cmap=palette.differences(), shading="nearest",
+        vmin=null - reach, vmax=null + reach,
+    )  # fmt: skip
+    bar: Any = ax.figure.colorbar(mesh, ax=ax, aspect=25)
+    bar.outline.set_visible(False)
+    frame(bar.ax, spines=())
+    numbers(bar.ax, "y", count=5)
+    bar.set_label(label, fontsize=SIZE, **PLAIN)
+    if margin.min() < 0 < margin.max():
+        ax.contour(x, y, margin.T, levels=[0.0], colors=FG, linewidths=1.6)
+    frame(ax)
+    if neutral is not None and x[0] <= neutral <= x[-1] and y[0] <= neutral <= y[-1]:
+        ax.plot(neutral, neutral, "o", color=FG, ms=6, mew=0)
+        note(ax, neutral, neutral, "no shift", xytext=(6, 6), textcoords="offset points")
+    numbers(ax, "x", count=5)
+    numbers(ax, "y", count=5)
+    titles(ax, x=xlabel, y=ylabel)
+    turns = bool((margin <= 0).any())
+    ax.set_title(
+        "conclusion " + ("turns at the line" if turns else "does not turn"),
+        fontsize=SIZE, loc="center", **PLAIN,
+    )  # fmt: skip
+
+
+def draw_intervals(
+    ax: Axes,
+    labels: Sequence[str],
+    estimate: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    *,
+    null: float,
+    xlabel: str,
+    reference: int | None = None,
+) -> None:
+    """Draw a forest plot: a row with an estimate and its interval for each label."""
+    row = range(len(labels))
+    ax.axvline(null, color=MUTED, lw=1)
+    if reference is not None:
+        ax.axvline(estimate[reference], color=OBSERVED, lw=1, ls=(0, (1, 2)))
+    ax.hlines(row, low, high, color=OBSERVED, lw=2.2)
+    ax.plot(estimate, row, "o", color=OBSERVED, ms=6.5, mew=0, ls="none")
+    frame(ax, grid="x")
+    names(ax, labels, length=30)
+    numbers(ax, "x")
+    titles(ax, x=xlabel)
 
 
 def draw_tipping_curve(result: TippingPoint, ax: Axes) -> None:
-    """Draw the estimate and its interval over δ, and where the conclusion turns."""
-    delta = result.axes[0]
-    low, high, estimate = (result.results[k] for k in ("conf_low", "conf_high", "estimate"))
-    level = f"{100 * (1 - result.alpha):g}% interval"
-    ax.fill_between(delta, low, high, color=_BLUE, alpha=0.2, lw=0, label=level)
-    ax.plot(delta, estimate, color=_BLUE, lw=1.8, label="pooled estimate")
-    ax.axhline(result.null, color="black", lw=1)
-    ax.axvline(result.neutral, color=_GREY, lw=1, ls=":", label="imputation model")
-    for k, point in enumerate(result.points):
-        label = None if k else "conclusion turns"
-        ax.axvline(point, color=_ORANGE, lw=1.5, ls="--", label=label)
-        ax.annotate(
-            f"δ = {wording.number(point)}",
-            (point, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(3, -4),
-            textcoords="offset points",
-            va="top",
-            color=_ORANGE,
-        )
-    ax.set(xlabel=_delta_label(result), ylabel=result.term)
-    # above the axes, where it covers neither the band nor the line of the null hypothesis
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
-    ax.spines[["top", "right"]].set_visible(False)
+    """Draw a tipping point analysis with one δ."""
+    estimate, low, high = (result.results[k] for k in ("estimate", "conf_low", "conf_high"))
+    draw_curve(
+        ax, result.axes[0], estimate, low, high, null=result.null, points=result.points,
+        neutral=result.neutral, interval=f"{100 * (1 - result.alpha):g}% interval",
+        xlabel=_delta_label(result), ylabel=isolated(result.term, 40),
+    )  # fmt: skip
 
 
 def draw_tipping_map(result: TippingPoint, ax: Axes) -> None:
-    """Draw the estimate over the δ of two groups, with the line where the conclusion turns."""
-    x, y = result.axes
-    estimate, margin = result.results["estimate"].T, result.margin.T
-    reach = float(np.abs(estimate - result.null).max()) or 1.0
-    mesh = ax.pcolormesh(
-        x, y, estimate, cmap="RdBu_r", shading="nearest",
-        vmin=result.null - reach, vmax=result.null + reach,
-    )  # fmt: skip
-    ax.figure.colorbar(mesh, ax=ax, label=result.term)
-    if margin.min() < 0 < margin.max():
-        lines = ax.contour(x, y, margin, levels=[0.0], colors="black", linewidths=1.5)
-        ax.clabel(lines, fmt={0.0: f"p = {result.alpha:g}"}, fontsize=9)
-    if x[0] <= result.neutral <= x[-1] and y[0] <= result.neutral <= y[-1]:
-        start = (result.neutral, result.neutral)
-        ax.plot(*start, "o", color="black", ms=6)
-        ax.annotate("no shift", start, xytext=(6, 6), textcoords="offset points")
+    """Draw a tipping point analysis with a δ for each of two groups."""
     one, other = result.groups
-    ax.set(
+    draw_map(
+        ax, *result.axes, result.results["estimate"], result.margin, null=result.null,
+        neutral=result.neutral, label=isolated(result.term, 40),
         xlabel=f"{_delta_label(result)}, {result.by} = {one}",
         ylabel=f"δ, {result.by} = {other}",
-        title="conclusion " + ("turns at the line" if (~result.holds).any() else "does not turn"),
-    )
+    )  # fmt: skip
 
 
 def draw_forest(result: AssumptionComparison, axes: Any) -> None:
-    """Draw the estimates of each term under every assumption."""
+    """Draw the estimates of each term under every assumption, a panel for each term."""
     for panel, (ax, term) in enumerate(zip(axes, result.terms, strict=True)):
         rows = [each[term] for each in result.results]
-        position = np.arange(len(rows))
-        estimate = np.array([row.estimate for row in rows])
-        errors = np.abs(
-            [[row.conf_low for row in rows], [row.conf_high for row in rows]] - estimate
+        estimate, low, high = (
+            [getattr(row, part) for row in rows] for part in ("estimate", "conf_low", "conf_high")
         )
-        ax.errorbar(estimate, position, xerr=errors, fmt="s", color=_BLUE, ms=6, lw=1.6, capsize=0)
-        ax.axvline(result.null, color="black", lw=1)
-        ax.axvline(estimate[result.reference], color=_GREY, lw=1, ls=":")
-        ax.set_yticks(position, result.assumptions if panel == 0 else [""] * len(rows))
-        ax.set_ylim(len(rows) - 0.5, -0.5)
-        ax.set_xlabel(f"{term} with {100 * (1 - result.alpha):g}% interval")
-        ax.spines[["top", "right", "left"]].set_visible(False)
-        ax.tick_params(axis="y", length=0)
+        draw_intervals(
+            ax, result.assumptions, estimate, low, high, null=result.null,
+            reference=result.reference,
+            xlabel=f"{term} with {100 * (1 - result.alpha):g}% interval",
+        )  # fmt: skip
+        if panel:
+            ax.tick_params(axis="y", labelleft=False)
 
 
 def _delta_label(result: TippingPoint) -> str:

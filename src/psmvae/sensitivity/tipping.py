@@ -124,9 +124,7 @@ class TippingPoint:
         )
         delta, first = np.unique(np.append(self.axes[0], self.neutral), return_index=True)
         margin = np.append(self.margin, start)[first]
-        at = np.flatnonzero((margin[1:] > 0) != (margin[:-1] > 0))
-        share = margin[at] / (margin[at] - margin[at + 1])
-        return tuple((delta[at] + share * (delta[at + 1] - delta[at])).tolist())
+        return turning_points(delta, margin)
 
     def summary(self) -> Any:
         """Return a frame with one row for each value of δ, or combination of values.
@@ -181,7 +179,8 @@ class TippingPoint:
         matplotlib Axes
             The axes, to be changed or saved.
         """
-        from psmvae.sensitivity.plots import draw_tipping_curve, draw_tipping_map, new_axes
+        from psmvae.graphics.axes import new_axes
+        from psmvae.sensitivity.plots import draw_tipping_curve, draw_tipping_map
 
         if len(self.axes) > 2:
             raise ValueError(f"a plot is for one or two groups, not for {quoted(self.groups)}.")
@@ -273,6 +272,13 @@ class TippingPoint:
     def _place(self, index: Sequence[Any]) -> str:
         pairs = zip(self.groups, self.axes, index, strict=True)
         return ", ".join(f"δ = {wording.exact(delta[k])} for {group}" for group, delta, k in pairs)
+
+
+def turning_points(delta: Floats, margin: Floats) -> tuple[float, ...]:
+    """Return the values of δ at which a margin, interpolated linearly, changes its sign."""
+    at = np.flatnonzero((margin[1:] > 0) != (margin[:-1] > 0))
+    share = margin[at] / (margin[at] - margin[at + 1])
+    return tuple((delta[at] + share * (delta[at + 1] - delta[at])).tolist())
 
 
 def tipping_point(

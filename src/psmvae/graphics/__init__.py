@@ -1,0 +1,1 @@
+"""What all pictures share: colours, labels and axes; matplotlib is imported when one is drawn."""

@@ -1,0 +1,58 @@
+"""Colours of pictures, by role.
+
+Blue and vermilion are those of Okabe and Ito, which colour-blind readers tell apart. Colours of
+marks have a contrast of at least 3:1 with a white and with a dark background. A page replaces
+the colours by CSS variables, ``--psm-`` and the role, and sets these for its dark mode.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+FG = "#1f2937"
+MUTED = "#6b7280"
+GRID = "#e5e7eb"
+BG = "#ffffff"
+OBSERVED = "#0072b2"
+IMPUTED = "#d55e00"
+THIRD = "#00835f"
+
+LIGHT = {
+    "fg": FG,
+    "muted": MUTED,
+    "grid": GRID,
+    "bg": BG,
+    "observed": OBSERVED,
+    "imputed": IMPUTED,
+    "third": THIRD,
+}
+"""Colours on a white background, by role."""
+
+DARK = {
+    "fg": "#e5e7eb",
+    "muted": "#9ca3af",
+    "grid": "#374151",
+    "bg": "#111827",
+    "observed": "#4aa8e0",
+    "imputed": "#f0803c",
+    "third": "#2bb58c",
+}
+"""Colours on a dark background, by role."""
+
+
+def rates() -> Any:
+    """Return a colour map from transparent to vermilion, in ten steps, for fractions."""
+    from matplotlib.colors import ListedColormap, to_rgba
+
+    # nothing is drawn for 0; a small fraction can be seen
+    alphas = [0.0, 0.14, 0.24, 0.34, 0.44, 0.55, 0.66, 0.78, 0.89, 1.0]
+    return ListedColormap([to_rgba(IMPUTED, alpha) for alpha in alphas], name="psmvae rates")
+
+
+def differences() -> Any:
+    """Return a colour map from blue by transparent to vermilion, in 21 steps."""
+    from matplotlib.colors import ListedColormap, to_rgba
+
+    blue = [to_rgba(OBSERVED, k / 10) for k in range(10, 0, -1)]
+    red = [to_rgba(IMPUTED, k / 10) for k in range(11)]
+    return ListedColormap(blue + red, name="psmvae differences")
