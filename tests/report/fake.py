@@ -181,7 +181,7 @@ def _mechanism(shown, names, rates, kinds, compared, rng):
             "number": k + 1,
             "fraction": fraction,
             "mechanism": mechanism,
-            "missing": f"{names[-1]} 40 %, {names[-2]} 31 %",
+            "missing": f"{names[-1]} 40 %, {names[-2:][0]} 31 %",
             "differs_in": f"{names[0]} higher by 0.8 standard deviations",
             "mask_rates": {name: min(1.0, rates[name] * (k + 1)) for name in shown},
         }

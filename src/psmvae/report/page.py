@@ -55,6 +55,13 @@ _FRAGMENT = {"report": "article", "header": "div", "main": "div", "footer": "div
 _PAGE_STYLE = "html, body { margin: 0; background: Canvas; }\n.psm-report { min-height: 100vh; }\n"
 
 
+# Pictures that are left out of a page that would be too large, the first ones first. The numbers
+# that they show are in tables.
+_OPTIONAL = ("strip", "predictors", "overimputation", "trace", "odds", "density", "bars", "row-map")
+MAX_BYTES = 1_500_000
+"""Size of a page."""
+
+
 def to_html(data: ReportData, figures: Mapping[str, Figure]) -> str:
     """Return the page of a report.
 
@@ -80,7 +87,7 @@ def to_html(data: ReportData, figures: Mapping[str, Figure]) -> str:
     )
     # text of this package, which must reach the browser unchanged: the policy has its hash
     own = {"style": Markup(style), "script": Markup(script), "policy": Markup(policy)}  # noqa: S704
-    return _render("page.html.j2", data, figures, frame=_PAGE, **own)
+    return _fitting("page.html.j2", data, figures, frame=_PAGE, **own)
 
 
 def to_snippet(data: ReportData, figures: Mapping[str, Figure]) -> str:
@@ -110,7 +117,24 @@ def to_snippet(data: ReportData, figures: Mapping[str, Figure]) -> str:
         "style": Markup(_asset("style.css")),  # noqa: S704 text of this package
         "script": Markup(_closure(f"connect(shadow('{host}'));")),  # noqa: S704
     }
-    return _render("snippet.html.j2", data, figures, frame=_FRAGMENT, **own)
+    return _fitting("snippet.html.j2", data, figures, frame=_FRAGMENT, **own)
+
+
+def _fitting(template: str, data: ReportData, figures: Mapping[str, Figure], **more: Any) -> str:
+    """Render with as many figures as `MAX_BYTES` allows."""
+    kept = dict(figures)
+    html = _render(template, data, kept, n_left_out=0, **more)
+    excess = len(html.encode()) - MAX_BYTES
+    if excess <= 0:
+        return html
+    # room for the sentence that says so
+    excess += 1_000
+    for kind in _OPTIONAL:
+        # the first columns have the highest missing rates
+        for name in [name for name in reversed(figures) if name.rpartition("-")[0] == kind or name == kind]:
+            if excess > 0:
+                excess -= len(kept.pop(name).svg.encode())
+    return _render(template, data, kept, n_left_out=len(figures) - len(kept), **more)
 
 
 def _render(template: str, data: ReportData, figures: Mapping[str, Figure], **more: Any) -> str:

@@ -183,12 +183,12 @@ def report(
     mi: Any = None,
     analyses: Any = None,
     sensitivity: Any = None,
-    title: str | None = None,
+    title: str = "Missing data",
     max_columns: int = 60,
     max_rows: int = 10_000,
     validate: bool = True,
     random_state: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Callable[[str], None] | None = None,
 ) -> Report:
     """Report on the missing data of a table and its imputation: one page.
 
@@ -203,12 +203,12 @@ def report(
         Fitted on the table. Its comparison of mechanisms is shown, and it is validated on cells
         that are held out.
     mi : MultipleImputation, optional
-        The imputations that are shown. By default there are none.
+        The imputations that are shown. Without them, five are drawn from `imputer`.
     analyses : Analyses or PooledResults, optional
         Analyses of the imputations, whose pooled estimates are shown.
     sensitivity : TippingPoint or AssumptionComparison or sequence of them, optional
         Sensitivity analyses.
-    title : str, optional
+    title : str, default="Missing data"
         Title of the page.
     max_columns : int, default=60
         So many columns, those with the highest missing rates, are shown in full; the others are
@@ -220,7 +220,7 @@ def report(
     random_state : int, default=0
         Seed of what is drawn.
     progress : callable, optional
-        Called with what is done, and the fraction of the work that is finished.
+        Called with the name of each step before it begins.
 
     Returns
     -------

@@ -88,8 +88,8 @@ def to_svg(figure: Figure, alt: str) -> str:
     # twice the size at most: letters of a small picture stay those of the text beside it
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label={quoteattr(alt)} '
-        f'viewBox="0 0 {width * _UNIT:.0f} {height * _UNIT:.0f}" width="100%" '
-        f'style="max-width:{1.4 * width:.0f}px" direction="ltr" font-family="inherit" '
+        f'viewBox="0 0 {width * _UNIT:.0f} {height * _UNIT:.0f}" width="{1.4 * width:.0f}" '
+        f'direction="ltr" font-family="inherit" '
         f'font-size="{SIZE * _UNIT:.0f}" fill="{_css(FG)}" stroke-linejoin="round">'
         f"{renderer.finish()}</svg>"
     )
