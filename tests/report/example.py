@@ -25,7 +25,10 @@ def report_data(names=None, n_levels=3, seed=0):
     d = len(names)
     fraction = np.sort(rng.uniform(0.02, 0.6, d))[::-1]
     has_levels = [k % 4 == 3 for k in range(d)]
-    level_names = [f"{HOSTILE[k % len(HOSTILE)] if names[0] in HOSTILE else 'level'} {k}" for k in range(n_levels)]
+    level_names = [
+        f"{HOSTILE[k % len(HOSTILE)] if names[0] in HOSTILE else 'level'} {k}"
+        for k in range(n_levels)
+    ]
     kinds = ["categorical" if each else "real" for each in has_levels]
     patterns = rng.random((min(25, 2**d), d)) > fraction
     patterns[0] = True
@@ -72,7 +75,7 @@ def report_data(names=None, n_levels=3, seed=0):
         "mechanism": {
             "imputer": "PSMVAEImputer", "compared": True,
             "columns": [
-                _mechanism(name, names, float(fraction[k]), level_names if has_levels[k] else None, rng)
+                _mechanism(name, names, fraction[k], level_names if has_levels[k] else None, rng)
                 for k, name in enumerate(names)
             ],
             "sets": [
@@ -117,7 +120,11 @@ def _mechanism(name, names, fraction, levels, rng):
         p = 0.5 / (1 + np.exp(-(x - 55) / 5)) + 0.02
         value = x.tolist()
     else:
-        observed = {"edges": None, "levels": levels, "counts": rng.integers(5, 500, len(levels)).tolist()}
+        observed = {
+            "edges": None,
+            "levels": levels,
+            "counts": rng.integers(5, 500, len(levels)).tolist(),
+        }
         p = rng.uniform(0.1, 0.6, len(levels))
         value = list(levels)
     low, high = np.clip(p - 0.08, 0, 1), np.clip(p + 0.1, 0, 1)
@@ -130,10 +137,16 @@ def _mechanism(name, names, fraction, levels, rng):
         for k, each in enumerate(others)
     ]  # fmt: skip
     predictors.append(
-        {"predictor": "", "by": "all other columns", "auc": 0.86, "conf_low": None, "conf_high": None}
+        {
+            "predictor": "",
+            "by": "all other columns",
+            "auc": 0.86,
+            "conf_low": None,
+            "conf_high": None,
+        }
     )
     return {
-        "name": name, "fraction": fraction, "chosen": "own value", "assumed": False,
+        "name": name, "fraction": float(fraction), "chosen": "own value", "assumed": False,
         "likelihoods": {"own value": 3.0, "at random": 1.0}, "shape": "above", "at_risk": 0.3,
         "sentence": "",
         "odds": {
@@ -181,7 +194,7 @@ def _validation(names, kinds, rng):
         columns.append(
             {
                 "name": name, "kind": kind, "n": 412,
-                "error": {m: float(e) for m, e in zip(methods, rng.uniform(0.4, 1, 3), strict=True)},
+                "error": dict(zip(methods, rng.uniform(0.4, 1, 3).tolist(), strict=True)),
                 "coverage": 0.89 if numeric else None,
                 "truth": truth.tolist() if numeric else [],
                 "point": point.tolist() if numeric else [],

@@ -23,14 +23,22 @@ from psmvae.describe.variables import Bools, Floats, Variable
 _MAX_CELLS = 4_000_000
 
 
-def predictors(variables: Sequence[Variable], missing: Bools, rng: np.random.Generator) -> Columns:
+def predictors(
+    variables: Sequence[Variable],
+    missing: Bools,
+    rng: np.random.Generator,
+    among: Sequence[int] | None = None,
+) -> Columns:
     """Return the area of every column's values and mask for the mask of every other column.
 
     The rows of a column with holes are sorted by the distance of the area from 0.5. Values are
-    compared among the rows where they are observed.
+    compared among the rows where they are observed. ``among`` are the positions of the columns
+    whose masks are predicted; by default all.
     """
     n_missing = missing.sum(0)
     holes = np.flatnonzero((n_missing > 0) & (n_missing < len(missing)))
+    if among is not None:
+        holes = np.intersect1d(holes, np.asarray(among, dtype=np.intp))
     found = [*_of_values(variables, missing, holes, rng), *_of_masks(missing, holes)]
     found.sort(key=lambda row: (row.hole, -row.strength, row.predictor, row.by))
     return {

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from psmvae.graphics import labels
 from psmvae.graphics.labels import PLAIN
 from psmvae.graphics.palette import GRID, MUTED
@@ -40,6 +42,8 @@ def frame(ax: Axes, *, spines: Sequence[str] = ("bottom",), grid: Side | None = 
     ax.grid(visible=False)
     ax.set_axisbelow(True)
     if grid is not None:
+        # a grid line is a tick
+        ax.tick_params(axis=grid, which="both", length=0)
         ax.grid(visible=True, axis=grid, color=GRID, linewidth=0.8, linestyle="-", alpha=1)
 
 
@@ -64,7 +68,9 @@ def names(ax: Axes, texts: Sequence[Any], *, length: int = 20, size: float = SIZ
 def titles(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
     """Name the axes."""
     if x is not None:
-        ax.set_xlabel(x, fontsize=SIZE, labelpad=3, **PLAIN)
+        # beside names there is little room: the title ends where the axes end
+        place: Literal["right", "center"] = "right" if _has_names(ax) else "center"
+        ax.set_xlabel(x, fontsize=SIZE, labelpad=3, loc=place, **PLAIN)
     if y is not None:
         ax.set_ylabel(y, fontsize=SIZE, labelpad=3, **PLAIN)
 
@@ -72,8 +78,10 @@ def titles(ax: Axes, *, x: str | None = None, y: str | None = None) -> None:
 def key(ax: Axes, handles: Sequence[Any] | None = None, *, columns: int = 4) -> None:
     """Place a legend above the axes, where it covers nothing."""
     options: dict[str, Any] = {} if handles is None else {"handles": handles}
+    end = _has_names(ax)
     legend = ax.legend(
-        frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2,
+        frameon=False, loc="lower right" if end else "lower left",
+        bbox_to_anchor=(1 if end else 0, 1), ncols=columns, borderaxespad=0.2,
         fontsize=SIZE, handlelength=1.2, handletextpad=0.5, columnspacing=1.2, borderpad=0.1,
         **options,
     )  # fmt: skip
@@ -81,10 +89,24 @@ def key(ax: Axes, handles: Sequence[Any] | None = None, *, columns: int = 4) -> 
         text.set(**PLAIN)
 
 
+def intervals(ax: Axes, place: Any, low: Any, high: Any, *, along: Side, **options: Any) -> None:
+    """Draw intervals along an axis as one line with gaps; `options` are those of plot."""
+    gap = np.full(len(place), np.nan)
+    ends = np.column_stack([low, high, gap]).ravel()
+    places = np.column_stack([place, place, gap]).ravel()
+    ax.plot(*((ends, places) if along == "x" else (places, ends)), **options)
+
+
 def note(ax: Axes, x: float, y: float, text: str, **options: Any) -> Any:
     """Write a text at a place of the data, in small letters; `options` are those of annotate."""
     settings: dict[str, Any] = {"fontsize": SMALL, "annotation_clip": False, **PLAIN, **options}
     return ax.annotate(text, (x, y), **settings)
+
+
+def _has_names(ax: Axes) -> bool:
+    from matplotlib.ticker import FixedLocator
+
+    return isinstance(ax.yaxis.get_major_locator(), FixedLocator) and len(ax.get_yticks()) > 0
 
 
 def _ticks(ax: Axes, side: Side, text: Any, count: int, integer: bool) -> None:

@@ -102,6 +102,6 @@ def _ems(letter: str) -> float:
         return 1.05
     if letter in "iljtfrI.,:;'|!()[] ":
         return 0.34
-    if letter in "mwMW@%…—":
+    if letter in "mwMW@%…—<>+=~":
         return 0.9
-    return 0.66 if letter.isupper() else 0.57
+    return 0.68 if letter.isupper() else 0.6

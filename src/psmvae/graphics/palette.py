@@ -16,6 +16,7 @@ BG = "#ffffff"
 OBSERVED = "#0072b2"
 IMPUTED = "#d55e00"
 THIRD = "#00835f"
+INK = "#0b0f19"
 
 LIGHT = {
     "fg": FG,
@@ -25,6 +26,7 @@ LIGHT = {
     "observed": OBSERVED,
     "imputed": IMPUTED,
     "third": THIRD,
+    "ink": INK,
 }
 """Colours on a white background, by role."""
 
@@ -36,6 +38,8 @@ DARK = {
     "observed": "#4aa8e0",
     "imputed": "#f0803c",
     "third": "#2bb58c",
+    # numbers on strong colours, which are bright in both modes
+    "ink": INK,
 }
 """Colours on a dark background, by role."""
 
@@ -45,7 +49,7 @@ def rates() -> Any:
     from matplotlib.colors import ListedColormap, to_rgba
 
     # nothing is drawn for 0; a small fraction can be seen
-    alphas = [0.0, 0.14, 0.24, 0.34, 0.44, 0.55, 0.66, 0.78, 0.89, 1.0]
+    alphas = [0.0, 0.14, 0.23, 0.32, 0.41, 0.5, 0.59, 0.68, 0.78, 0.88]
     return ListedColormap([to_rgba(IMPUTED, alpha) for alpha in alphas], name="psmvae rates")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.multiple.bootstrap import bootstrap_estimates
+from psmvae.multiple.estimates import Estimates
 from psmvae.multiple.how_many import HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
@@ -138,6 +139,7 @@ class MultipleImputation(Sequence[Any]):
         >>> fits.pool(dfcom=48).summary()["term"].tolist()
         ['intercept', 'x']
         """
+        repeat = analysis
         calls = [partial(analysis, table) for table in self.tables]
         if bootstrap is not None:
             # one stream for each table: the samples do not depend on the order of the analyses
@@ -146,18 +148,21 @@ class MultipleImputation(Sequence[Any]):
                 partial(bootstrap_estimates, analysis, table, bootstrap, seed)
                 for table, seed in zip(self.tables, seeds, strict=True)
             ]
-        backend = _backend(self.original)
+            repeat = partial(_bootstrapped, analysis, bootstrap, random_state)
+        backend, source = _backend(self.original), (repeat, self.original)
         if n_jobs is not None:
             from joblib import Parallel, delayed
 
             parallel = Parallel(n_jobs=n_jobs)
-            return Analyses(parallel(delayed(call)() for call in calls), backend=backend)
+            return Analyses(
+                parallel(delayed(call)() for call in calls), backend=backend, source=source
+            )
         results = []
         for call in calls:
             results.append(call())
             if progress is not None:
                 progress(len(results), self.m)
-        return Analyses(results, backend=backend)
+        return Analyses(results, backend=backend, source=source)
 
     def how_many(
         self,
@@ -330,6 +335,12 @@ class MultipleImputation(Sequence[Any]):
         frame = nw.from_native(original, eager_only=True)
         mask = np.column_stack([_missing(frame[name]) for name in frame.columns])
         return cls(original, tuple(completed), mask, {"source": "long table"})
+
+
+def _bootstrapped(
+    analysis: Callable[[Any], Any], n_samples: int, random_state: int | None, table: Any
+) -> Estimates:
+    return bootstrap_estimates(analysis, table, n_samples, np.random.SeedSequence(random_state))
 
 
 def _backend(table: Any) -> Backend:

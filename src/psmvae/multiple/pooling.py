@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from psmvae.multiple import rubin
+from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.estimates import Estimates, check_same_terms, read_estimates
 from psmvae.multiple.likelihood import read_likelihood
 from psmvae.table.numbers import interval, number, p_value
@@ -157,6 +158,9 @@ class Analyses(Sequence[Any]):
         One result for each imputation; see `read_estimates` for what can be pooled.
     backend : str, default="pandas"
         Library of the frames that are returned.
+    source : (callable, table), optional
+        The analysis and the incomplete table, for `complete_cases`. Copies and pickles do not keep
+        it, because a callable may not be picklable.
 
     Examples
     --------
@@ -165,9 +169,19 @@ class Analyses(Sequence[Any]):
     array([2.])
     """
 
-    def __init__(self, results: Sequence[Any], *, backend: Backend = "pandas") -> None:
+    def __init__(
+        self,
+        results: Sequence[Any],
+        *,
+        backend: Backend = "pandas",
+        source: tuple[Callable[[Any], Any], Any] | None = None,
+    ) -> None:
         self.results = list(results)
         self.backend = backend
+        self.source = source
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "source": None}
 
     def __len__(self) -> int:
         return len(self.results)
@@ -319,6 +333,39 @@ class Analyses(Sequence[Any]):
             np.stack([getattr(one, name) for one in each]) for name in ("estimate", "variance")
         )
         return each[0].terms, estimate, variance, self._dfcom(each, dfcom)
+
+    def complete_cases(self) -> Estimates:
+        """Repeat the analysis on the rows without missing cells.
+
+        Returns
+        -------
+        Estimates
+            Of the same terms, to be compared with the pooled ones.
+
+        Raises
+        ------
+        ValueError
+            If the analysis is not known, there is no complete row, or the terms differ.
+
+        Examples
+        --------
+        >>> import numpy as np, pandas as pd
+        >>> from psmvae import MICEImputer
+        >>> df = pd.DataFrame({"a": [1.0, 2.0, 3.0, np.nan], "b": [1.0, 2.0, 4.0, 5.0]})
+        >>> mi = MICEImputer(random_state=0).fit(df).impute_multiple(df, m=5)
+        >>> fits = mi.analyse(lambda d: {"mean of b": (d["b"].mean(), d["b"].var() / len(d))})
+        >>> fits.complete_cases().estimate.round(3)
+        array([2.333])
+        """
+        if self.source is None:
+            raise ValueError(
+                "the analysis is not known: these results were read from a pickle, or not made by "
+                "MultipleImputation.analyse."
+            )
+        analysis, original = self.source
+        found = read_estimates(analysis(complete_rows(original)))
+        check_same_terms(read_estimates(self[0]), found, ("imputation 0", "the complete rows"))
+        return found
 
     def _likelihood_ratio_test(self, at: list[int], values: Floats) -> rubin.PooledTest:
         likelihoods = [read_likelihood(result, at, values) for result in self.results]

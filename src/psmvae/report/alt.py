@@ -95,9 +95,7 @@ def odds(column: MechanismColumn) -> str:
             for value, p in zip(found["value"], found["probability"], strict=True)
         ]
         return f"Probability that {name} goes missing, by level: {_listed(each)}"
-    ends = [
-        f"{percent(found['probability'][k])} at {_value(found['value'][k])}" for k in (0, -1)
-    ]
+    ends = [f"{percent(found['probability'][k])} at {_value(found['value'][k])}" for k in (0, -1)]
     return f"Probability that {name} goes missing, by value: {' to '.join(ends)}, with a 90 % band."
 
 
@@ -150,7 +148,10 @@ def strip(name: str, data: StripData) -> str:
 def scatter(data: ScatterData) -> str:
     """Return the correlations of two columns."""
     parts = []
-    for label, pairs in (("observed", data["observed"]), ("with an imputed value", data["imputed"])):
+    for label, pairs in (
+        ("observed", data["observed"]),
+        ("with an imputed value", data["imputed"]),
+    ):
         text = f"{len(pairs):,} pairs {label}"
         values = np.array(pairs, dtype=float).reshape(-1, 2)
         if len(values) > 2 and (values.std(axis=0) > 0).all():
@@ -224,7 +225,9 @@ def estimates(rows: Sequence[EstimateRow]) -> str:
     """Return estimates with their intervals."""
     each = []
     for row in rows:
-        text = f"{_name(row['term'])} {_interval(row['estimate'], row['conf_low'], row['conf_high'])}"
+        text = (
+            f"{_name(row['term'])} {_interval(row['estimate'], row['conf_low'], row['conf_high'])}"
+        )
         if row["complete_cases"] is not None:
             text += f", complete cases {_interval(*row['complete_cases'])}"
         each.append(text)

@@ -97,12 +97,15 @@ def _missing(data: ReportData) -> Iterator[Figure]:
         return
     make = _maker("missing")
     yield make(
-        "rates", _WIDE, _rows(len(incomplete), below=4, above=4), [row["name"] for row in incomplete],
+        "rates", _WIDE, _rows(len(incomplete), below=4, above=4),
+        [row["name"] for row in incomplete],
         lambda ax: draw_missing.draw_rates(ax, incomplete), alt.rates(incomplete),
         below=4, above=4,
     )  # fmt: skip
     patterns = _pattern_columns(section["patterns"], shown)
-    height = _rows(len(patterns["columns"])) + 1.5 * _ROW + _ROW * max(5, len(patterns["columns"]) / 3)
+    height = (
+        _rows(len(patterns["columns"])) + 1.5 * _ROW + _ROW * max(5, len(patterns["columns"]) / 3)
+    )
     yield make(
         "patterns", _WIDE, height, patterns["columns"],
         lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(patterns), below=20,
@@ -123,7 +126,7 @@ def _missing(data: ReportData) -> Iterator[Figure]:
     yield make(
         "row-map", _WIDE, _rows(len(row_map["columns"]), above=4), row_map["columns"],
         lambda ax: draw_missing.draw_row_map(ax, row_map, n_rows=data["table"]["n_rows"]),
-        alt.row_map(row_map), above=4, right=16,
+        alt.row_map(row_map), above=4, right=22,
     )  # fmt: skip
 
 
@@ -143,7 +146,7 @@ def _mechanism(data: MechanismData) -> Iterator[Figure]:
                 f"predictors-{k}", _SMALL, _rows(len(rows), above=4),
                 [draw_mechanism.predictor_label(row) for row in rows],
                 lambda ax, r=rows: draw_mechanism.draw_predictors(ax, r),
-                alt.predictors(column["name"], rows), column=column["name"], above=4,
+                alt.predictors(column["name"], rows), column=column["name"], above=4, length=26,
             )  # fmt: skip
     if len(data["sets"]) > 1:
         columns = draw_mechanism.set_columns(data["sets"])
@@ -157,7 +160,8 @@ def _mechanism(data: MechanismData) -> Iterator[Figure]:
 def _imputed(data: ImputedData) -> Iterator[Figure]:
     make = _maker("imputed")
     for k, column in enumerate(data["columns"]):
-        name, density, bars, strip = (column[key] for key in ("name", "density", "bars", "strip"))  # type: ignore[literal-required]
+        name, density = column["name"], column["density"]
+        bars, strip = column["bars"], column["strip"]
         if density is not None:
             yield make(
                 f"density-{k}", _SMALL, 140, None,
@@ -224,7 +228,7 @@ def _validation(data: ValidationData) -> Iterator[Figure]:
             yield make(
                 f"trace-{k}", _SMALL, 140, None,
                 lambda ax, t=trace, n=name: draw_validation.draw_trace(ax, t, n),
-                alt.trace(name, trace), column=name, left=58, above=6,
+                alt.trace(name, trace), column=name, left=46, above=6,
             )  # fmt: skip
 
 
@@ -272,7 +276,7 @@ def _maker(section: str) -> Callable[..., Figure]:
         right: float = 12.0,
         below: float = _BELOW,
         above: float = _ABOVE,
-        length: int = 26,
+        length: int = 20,
     ) -> Figure:
         # matplotlib is loaded by the first picture
         from matplotlib.figure import Figure as Canvas
@@ -283,8 +287,15 @@ def _maker(section: str) -> Callable[..., Figure]:
             left = 8 + max(labels.width(labels.clean(each, length), SIZE) for each in names or [""])
         # names do not take more than half of the width
         left = min(left, width / 2)
-        canvas = Canvas(figsize=(width / 72, height / 72), dpi=72, layout="none")
-        place = left / width, below / height, 1 - (left + right) / width, 1 - (below + above) / height
+        canvas = Canvas(figsize=(width / 72, height / 72), dpi=72)
+        # no layout engine, whatever matplotlib's settings: the margins are known
+        canvas.set_layout_engine("none")
+        place = (
+            left / width,
+            below / height,
+            1 - (left + right) / width,
+            1 - (below + above) / height,
+        )
         draw(canvas.add_axes(place))
         return Figure(name, section, column, to_svg(canvas, text), text)
 

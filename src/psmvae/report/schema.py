@@ -322,11 +322,12 @@ class EstimateRow(TypedDict):
 
     term: str
     estimate: float
-    std_error: float
+    std_error: Number
+    """None, as the interval, for an analysis that gives no standard errors."""
     df: Number
     p_value: Number
-    conf_low: float
-    conf_high: float
+    conf_low: Number
+    conf_high: Number
     fmi: Number
     complete_cases: list[float] | None
     """Estimate and limits of the 95 % interval."""

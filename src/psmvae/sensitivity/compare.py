@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from psmvae.multiple import MissingInformationWarning, MultipleImputation, read_estimates
+from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
@@ -22,7 +23,6 @@ from psmvae.sensitivity.inference import (
     pooled_inference,
     single_inference,
 )
-from psmvae.table.frames import Frame, open_table
 from psmvae.table.numbers import p_value
 from psmvae.table.sections import Section, as_html, as_text, shortened
 from psmvae.table.wording import quoted, repeated
@@ -395,28 +395,8 @@ class _Imputations:
 
 def _complete_cases(X: Any, complete_on: Sequence[str] | None) -> MultipleImputation:
     """Return the complete rows, as a table that needs no imputation."""
-    frame = open_table(X)
-    names = frame.names if complete_on is None else tuple(map(str, complete_on))
-    if unknown := [name for name in names if name not in frame.names]:
-        raise ValueError(
-            f"complete_on: there is no column {quoted(unknown)}; the columns are "
-            f"{quoted(frame.names)}."
-        )
-    complete = ~np.any([frame.cells(frame.names.index(name)).missing for name in names], axis=0)
-    if not complete.any():
-        raise ValueError("there is no complete row; name the columns of the analysis, complete_on.")
-    rows = _rows(X, frame, complete)
-    return MultipleImputation(
-        rows, (rows,), np.zeros((int(complete.sum()), len(frame.names)), bool)
-    )
-
-
-def _rows(X: Any, frame: Frame, chosen: Any) -> Any:
-    if not frame.has_names:
-        return np.asarray(X)[chosen]
-    if nw.dependencies.is_pandas_dataframe(X):
-        return X[chosen]
-    return nw.from_native(X, eager_only=True).filter(chosen.tolist()).to_native()
+    rows = complete_rows(X, complete_on)
+    return MultipleImputation(rows, (rows,), np.zeros(rows.shape, bool))
 
 
 def _in_words(label: str) -> str:

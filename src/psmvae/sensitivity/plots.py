@@ -144,8 +144,9 @@ def draw_tipping_curve(result: TippingPoint, ax: Axes) -> None:
 def draw_tipping_map(result: TippingPoint, ax: Axes) -> None:
     """Draw a tipping point analysis with a δ for each of two groups."""
     one, other = result.groups
+    x, y = result.axes
     draw_map(
-        ax, *result.axes, result.results["estimate"], result.margin, null=result.null,
+        ax, x, y, result.results["estimate"], result.margin, null=result.null,
         neutral=result.neutral, label=isolated(result.term, 40),
         xlabel=f"{_delta_label(result)}, {result.by} = {one}",
         ylabel=f"δ, {result.by} = {other}",

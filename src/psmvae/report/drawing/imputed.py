@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_LEVELS = 12
 """Levels of a column that are drawn."""
 # Points of a strip: more hide each other.
-_OBSERVED_POINTS, _IMPUTED_POINTS = 150, 40
+_OBSERVED_POINTS, _IMPUTED_POINTS = 100, 25
 # Heights at which neighbouring points of a strip are drawn, so that few cover each other.
 _JITTER = np.array([0.0, 0.22, -0.22, 0.11, -0.11, 0.28, -0.28, 0.06, -0.17, 0.17])
 
@@ -71,8 +71,12 @@ def draw_strip(ax: Axes, data: StripData, name: str) -> None:
 
 def draw_scatter(ax: Axes, data: ScatterData) -> None:
     """Draw two columns; pairs with an imputed value are in vermilion."""
-    for part, colour, size in (("observed", OBSERVED, 3.0), ("imputed", IMPUTED, 3.6)):
-        pairs = np.array(data[part], dtype=float).reshape(-1, 2)  # type: ignore[literal-required]
+    parts = (
+        ("observed", data["observed"], OBSERVED, 3.0),
+        ("imputed", data["imputed"], IMPUTED, 3.6),
+    )
+    for part, values, colour, size in parts:
+        pairs = np.array(values, dtype=float).reshape(-1, 2)
         ax.plot(pairs[:, 0], pairs[:, 1], "o", color=colour, ms=size, mew=0, ls="none", label=part)
     frame(ax, spines=("bottom", "left"))
     ax.margins(0.03)

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psmvae.graphics import labels, palette
-from psmvae.graphics.axes import SMALL, frame, key, names, note, numbers, percents, titles
-from psmvae.graphics.palette import BG, IMPUTED, MUTED, OBSERVED
+from psmvae.graphics.axes import (
+    SMALL,
+    frame,
+    intervals,
+    key,
+    names,
+    note,
+    numbers,
+    percents,
+    titles,
+)
+from psmvae.graphics.palette import BG, IMPUTED, INK, MUTED, OBSERVED
 from psmvae.report.schema import Histogram, MechanismColumn, OddsData, PredictorData, SetData
 
 if TYPE_CHECKING:
@@ -31,14 +41,19 @@ def draw_odds(ax: Axes, column: MechanismColumn) -> None:
 def draw_predictors(ax: Axes, rows: Sequence[PredictorData]) -> None:
     """Draw the areas under the ROC curve of predictors of a mask, with their intervals."""
     known = [row for row in rows if row["auc"] is not None]
-    for k, row in enumerate(known):
-        colour = IMPUTED if row["by"] == "all other columns" else OBSERVED
-        if row["conf_low"] is not None and row["conf_high"] is not None:
-            ax.plot([row["conf_low"], row["conf_high"]], [k, k], color=colour, lw=2)
-        ax.plot([row["auc"]], [k], "o", color=colour, ms=6, mew=0)
+    together = [k for k, row in enumerate(known) if row["by"] == "all other columns"]
+    single = [k for k in range(len(known)) if k not in together]
+    for chosen, colour in ((single, OBSERVED), (together, IMPUTED)):
+        auc, low, high = (
+            # None is NaN, which is not drawn
+            np.array([known[k][part] for k in chosen], dtype=float)
+            for part in ("auc", "conf_low", "conf_high")
+        )
+        intervals(ax, chosen, low, high, along="x", color=colour, lw=2)
+        ax.plot(auc, chosen, "o", color=colour, ms=6, mew=0, ls="none")
     frame(ax, grid="x")
     names(ax, [predictor_label(row) for row in known], length=26)
-    limits = [row[end] for row in known for end in ("auc", "conf_low", "conf_high")]  # type: ignore[literal-required]
+    limits = [row[end] for row in known for end in ("auc", "conf_low", "conf_high")]
     ax.set_xlim(min([0.5, *(each for each in limits if each is not None)]) - 0.01, 1.01)
     ax.axvline(0.5, color=MUTED, lw=0.8)
     numbers(ax, "x", count=5)
@@ -67,7 +82,7 @@ def draw_sets(ax: Axes, sets: Sequence[SetData], columns: Sequence[str] | None =
         edgecolors=BG, linewidth=1.0,
     )  # fmt: skip
     for i, j in np.argwhere(rates >= 0.005) if len(sets) <= 10 else ():
-        colour = {"color": BG} if rates[i, j] > 0.85 else {}
+        colour = {"color": INK} if rates[i, j] > 0.75 else {}
         note(ax, j, i, f"{100 * rates[i, j]:.0f}", ha="center", va="center", **colour)
     frame(ax, spines=())
     names(ax, shown)
@@ -100,10 +115,7 @@ def _numeric_odds(ax: Axes, odds: OddsData | None, observed: Histogram) -> None:
     # the histogram is context: a third of the height, and no axis of its own
     share = 1.0 if odds is None else 0.38
     heights = share * top * counts / max(counts.max(initial=0), 1)
-    ax.bar(
-        edges[:-1], heights, width=np.diff(edges), align="edge", color=OBSERVED, alpha=0.22,
-        linewidth=0, label="observed values",
-    )  # fmt: skip
+    ax.stairs(heights, edges, fill=True, color=OBSERVED, alpha=0.22, lw=0, label="observed values")
     frame(ax, spines=("bottom",), grid=None if odds is None else "y")
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(0, top)
@@ -135,12 +147,12 @@ def _level_odds(ax: Axes, odds: OddsData | None, observed: Histogram) -> None:
         range(len(levels)), lengths, height=0.8, color=OBSERVED, alpha=0.22,
         label="observed cells",
     )  # fmt: skip
-    label: str | None = "goes missing, 90 % interval"
-    for value, p, low, high in zip(*odds.values(), strict=True):
-        if (k := place.get(str(value))) is not None:
-            ax.plot([low, high], [k, k], color=IMPUTED, lw=2)
-            ax.plot([p], [k], "o", color=IMPUTED, ms=6, mew=0, label=label)
-            label = None
+    chosen = [k for k, value in enumerate(odds["value"]) if str(value) in place]
+    rows = [place[str(odds["value"][k])] for k in chosen]
+    p, low, high = ([odds[part][k] for k in chosen] for part in ("probability", "low", "high"))
+    intervals(ax, rows, low, high, along="x", color=IMPUTED, lw=2)
+    label = "goes missing, 90 % interval"
+    ax.plot(p, rows, "o", color=IMPUTED, ms=6, mew=0, ls="none", label=label)
     ax.set_xlim(0, top)
     percents(ax, "x")
     key(ax, columns=2)

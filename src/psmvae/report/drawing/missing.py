@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psmvae.graphics import labels, palette
-from psmvae.graphics.axes import SMALL, frame, key, names, note, numbers, percents, titles
-from psmvae.graphics.palette import BG, IMPUTED, MUTED, OBSERVED
+from psmvae.graphics.axes import SMALL, frame, key, names, note, numbers, titles
+from psmvae.graphics.palette import BG, IMPUTED, INK, MUTED, OBSERVED
 from psmvae.report.schema import ColumnRate, CorrelationData, PatternData, RowMapData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_Box = tuple[float, float, float, float]
 
 _BARS = 5.0
 """Height of the bars above the matrix of patterns, in rows of the matrix."""
@@ -71,7 +73,7 @@ def draw_patterns(ax: Axes, data: PatternData) -> None:
     shown = f"{width} of {data['n_patterns']:,} patterns" if width < data["n_patterns"] else (
         f"{width} pattern" + "s" * (width != 1)
     )  # fmt: skip
-    titles(ax, x=f"{shown}, most frequent first; numbers of rows above")
+    titles(ax, x=f"{shown}, most frequent first; numbers of rows")
     key(ax, [Patch(color=soft, label="observed"), Patch(color=IMPUTED, label="missing")])
 
 
@@ -101,8 +103,7 @@ def draw_correlation(ax: Axes, data: CorrelationData) -> None:
         for i, j in np.argwhere(~hidden):
             value = float(values[i, j])
             text = f"{value:.2f}".replace("-0.", "−.").replace("0.", ".").removesuffix(".00")
-            # white on strong colours
-            colour = {"color": BG} if abs(value) > 0.75 else {}
+            colour = {"color": INK} if abs(value) > 0.7 else {}
             note(ax, j, i, text or "0", ha="center", va="center", **colour)
     titles(ax, x="correlation: blue −1, none 0, red 1")
 
@@ -147,10 +148,8 @@ def draw_row_map(ax: Axes, data: RowMapData, *, n_rows: int | None = None) -> No
     names(ax, data["columns"])
     ax.set_xlim(0, end)
     numbers(ax, "x", integer=True)
-    titles(ax, x="row of the table; the darker, the more is missing")
-    ax.hlines(
-        np.arange(1, height) - 0.5, 0, end, color=BG, lw=1 if height <= 40 else 0.5
-    )
+    titles(ax, x="row of the table; the stronger the colour, the more is missing")
+    ax.hlines(np.arange(1, height) - 0.5, 0, end, color=BG, lw=1 if height <= 40 else 0.5)
 
 
 def _with_room(
@@ -158,7 +157,7 @@ def _with_room(
 ) -> list[tuple[float, float, str]]:
     """Points whose names do not overlap those of points further from the corner (0, 1)."""
     kept: list[tuple[float, float, str]] = []
-    boxes: list[tuple[float, float, float, float]] = []
+    boxes: list[_Box] = []
     box = ax.get_window_extent()
     known = [(x, y, name) for x, y, name in points if x is not None and y is not None]
     dots = [(x * box.width, y * box.height) for x, y, _ in known]
@@ -169,14 +168,12 @@ def _with_room(
         px, py = x * box.width, y * box.height
         left = px + 4 * dpi if x < 0.7 else px - 4 * dpi - wide
         place = (left, py - 0.55 * high, left + wide, py + 0.55 * high)
-        free = not any(
-            place[0] < other[2] and other[0] < place[2] and place[1] < other[3] and other[1] < place[3]
-            for other in boxes
-        ) and not any(
-            place[0] < dx < place[2] and place[1] < dy < place[3]
-            for dx, dy in dots if (dx, dy) != (px, py)
-        )  # fmt: skip
-        if free:
+        covered = [(dx, dy, dx, dy) for dx, dy in dots if (dx, dy) != (px, py)]
+        if not any(_overlap(place, other) for other in boxes + covered):
             kept.append((x, y, text))
             boxes.append(place)
     return kept
+
+
+def _overlap(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

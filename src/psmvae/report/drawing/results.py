@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.graphics import labels
-from psmvae.graphics.axes import frame, key, names, numbers, titles
+from psmvae.graphics.axes import frame, intervals, key, names, numbers, titles
 from psmvae.graphics.palette import BG, MUTED, OBSERVED
 from psmvae.report.schema import AssumptionRow, EstimateRow, TippingData
 from psmvae.sensitivity.plots import draw_curve, draw_intervals, draw_map
@@ -25,34 +25,33 @@ def draw_estimates(ax: Axes, rows: Sequence[EstimateRow]) -> None:
     """Draw pooled estimates with 95 % intervals, above those of complete cases."""
     compared = any(row["complete_cases"] is not None for row in rows)
     shift = 0.16 if compared else 0.0
-    for k, row in enumerate(rows):
-        ax.plot([row["conf_low"], row["conf_high"]], [k - shift] * 2, color=OBSERVED, lw=2.2)
-        if row["complete_cases"] is not None:
-            estimate, low, high = row["complete_cases"]
-            ax.plot([low, high], [k + shift] * 2, color=MUTED, lw=1.4)
-            ax.plot(
-                [estimate], [k + shift], "o", mec=MUTED, mfc=BG, ms=5.5, mew=1.3,
-                label="complete cases",
-            )  # fmt: skip
-        ax.plot(
-            [row["estimate"]], [k - shift], "o", color=OBSERVED, ms=6.5, mew=0,
-            label="pooled, 95 % interval",
-        )  # fmt: skip
+    place = np.arange(len(rows))
+    other = [(k, row["complete_cases"]) for k, row in enumerate(rows) if row["complete_cases"]]
+    if other:
+        below = np.array([k for k, _ in other]) + shift
+        values = np.array([each for _, each in other], dtype=float)
+        intervals(ax, below, values[:, 1], values[:, 2], along="x", color=MUTED, lw=1.4)
+        look: dict[str, Any] = {"mec": MUTED, "mfc": BG, "ms": 5.5, "mew": 1.3}
+        ax.plot(values[:, 0], below, "o", ls="none", label="complete cases", **look)
+    low, high = ([row[end] for row in rows] for end in ("conf_low", "conf_high"))
+    intervals(ax, place - shift, low, high, along="x", color=OBSERVED, lw=2.2)
+    ax.plot(
+        [row["estimate"] for row in rows], place - shift, "o", color=OBSERVED, ms=6.5, mew=0,
+        ls="none", label="pooled, 95 % interval",
+    )  # fmt: skip
     ax.axvline(0, color=MUTED, lw=0.8, zorder=0.5)
     frame(ax, grid="x")
     names(ax, [row["term"] for row in rows])
     numbers(ax, "x")
     titles(ax, x="estimate")
-    handles, texts = ax.get_legend_handles_labels()
-    by_text = dict(zip(texts, handles, strict=True))
-    key(ax, [by_text[text] for text in sorted(by_text, reverse=True)])
+    handles, _ = ax.get_legend_handles_labels()
+    key(ax, handles[::-1])
 
 
 def draw_assumptions(ax: Axes, rows: Sequence[AssumptionRow], *, null: float = 0.0) -> None:
     """Draw the estimates of one term under each assumption."""
     estimate, low, high = (
-        [row[part] for row in rows]  # type: ignore[literal-required]
-        for part in ("estimate", "conf_low", "conf_high")
+        [row[part] for row in rows] for part in ("estimate", "conf_low", "conf_high")
     )
     draw_intervals(
         ax, [row["assumption"] for row in rows], estimate, low, high, null=null,
@@ -63,8 +62,7 @@ def draw_assumptions(ax: Axes, rows: Sequence[AssumptionRow], *, null: float = 0
 def draw_tipping(ax: Axes, data: TippingData) -> None:
     """Draw the estimate over δ, or a map over the δ of two groups."""
     estimate, low, high = (
-        np.array(data[part], dtype=float)  # type: ignore[literal-required]
-        for part in ("estimate", "conf_low", "conf_high")
+        np.array(data[part], dtype=float) for part in ("estimate", "conf_low", "conf_high")
     )
     axes = [np.array(axis, dtype=float) for axis in data["axes"]]
     holds = np.array(data["holds"], dtype=bool)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psmvae.graphics import labels
-from psmvae.graphics.axes import frame, key, names, note, numbers, titles
+from psmvae.graphics.axes import frame, intervals, key, names, note, numbers, titles
 from psmvae.graphics.palette import BG, GRID, IMPUTED, MUTED, OBSERVED, THIRD
 from psmvae.report.schema import ConvergenceData, Number, TrainingData, ValidationColumn
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Symbol of each method: the imputer first, then the baselines.
-_SYMBOLS = (
+_SYMBOLS: tuple[dict[str, Any], ...] = (
     {"marker": "o", "color": OBSERVED, "ms": 6.5, "mew": 0},
     {"marker": "o", "mec": MUTED, "mfc": "none", "ms": 5.5, "mew": 1.3},
     {"marker": "D", "mec": THIRD, "mfc": "none", "ms": 4.5, "mew": 1.3},
@@ -30,9 +30,10 @@ _R_HAT = 1.1
 def draw_overimputation(ax: Axes, column: ValidationColumn) -> None:
     """Draw predictions of held-out cells against the truth, with 90 % intervals."""
     truth, point, low, high = (
-        np.array(column[part], dtype=float)  # type: ignore[literal-required]
-        for part in ("truth", "point", "low", "high")
+        np.array(column[part], dtype=float) for part in ("truth", "point", "low", "high")
     )
+    order = truth.argsort()
+    truth, point, low, high = (each[order] for each in (truth, point, low, high))
     inside = (low <= truth) & (truth <= high)
     values = np.concatenate([truth, point]) if truth.size else np.array([0.0, 1.0])
     ends = float(values.min()), float(values.max())
@@ -41,7 +42,9 @@ def draw_overimputation(ax: Axes, column: ValidationColumn) -> None:
         (inside, OBSERVED, "interval has the value"),
         (~inside, IMPUTED, "has not"),
     ):
-        ax.vlines(truth[chosen], low[chosen], high[chosen], color=colour, lw=0.9, alpha=0.55)
+        intervals(
+            ax, truth[chosen], low[chosen], high[chosen], along="y", color=colour, lw=0.9, alpha=0.5
+        )
         ax.plot(
             truth[chosen], point[chosen], "o", color=colour, ms=3.4, mew=0, ls="none", label=label
         )
@@ -63,9 +66,10 @@ def draw_pit(ax: Axes, counts: Sequence[int]) -> None:
     k, total = len(counts), sum(counts)
     low, high = binom.interval(0.95, total, 1 / k) if total else (0.0, 0.0)
     edges = np.linspace(0, 1, k + 1)
-    ax.bar(edges[:-1], counts, width=0.94 / k, align="edge", color=OBSERVED, linewidth=0)
-    ax.axhspan(low, high, color=IMPUTED, alpha=0.25, lw=0)
-    ax.axhline(total / k, color=IMPUTED, lw=1.4)
+    ax.bar(edges[:-1], counts, width=0.94 / k, align="edge", color=OBSERVED, lw=0)
+    ax.axhspan(low, high, facecolor=IMPUTED, alpha=0.22, lw=0, zorder=0.5)
+    for limit in (low, high):
+        ax.axhline(limit, color=IMPUTED, lw=1.2, ls=(0, (4, 2)))
     frame(ax)
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.15 * max(*counts, high, 1))
@@ -88,15 +92,10 @@ def draw_errors(
             ax.plot([min(known), max(known)], [i, i], color=GRID, lw=2.5, zorder=1)
     # the imputer is drawn last, above the others
     for k in reversed(range(len(methods))):
-        places = [
-            (errors[methods[k]], i)
-            for i, (_, errors) in enumerate(rows)
-            if errors.get(methods[k]) is not None
-        ]
-        ax.plot(
-            [x for x, _ in places], [i for _, i in places], ls="none",
-            label=labels.clean(methods[k]), **_SYMBOLS[k % len(_SYMBOLS)],
-        )  # fmt: skip
+        # None is NaN, which is not drawn
+        error = np.array([errors.get(methods[k]) for _, errors in rows], dtype=float)
+        look = _SYMBOLS[k % len(_SYMBOLS)]
+        ax.plot(error, range(len(rows)), ls="none", label=labels.clean(methods[k]), **look)
     frame(ax, grid="x")
     names(ax, [name for name, _ in rows])
     largest = max(
@@ -132,15 +131,14 @@ def draw_training(ax: Axes, data: TrainingData) -> None:
 def draw_r_hat(ax: Axes, data: ConvergenceData) -> None:
     """Draw R-hat of the means and standard deviations of each column."""
     shown: list[float] = [1.0, _R_HAT]
-    series = (
-        ("r_hat_mean", "mean", {"color": OBSERVED, "ms": 6, "mew": 0}),
-        ("r_hat_sd", "standard deviation", {"mec": MUTED, "mfc": BG, "ms": 5.5, "mew": 1.3}),
+    series: tuple[tuple[list[Number], str, dict[str, Any]], ...] = (
+        (data["r_hat_mean"], "mean", {"color": OBSERVED, "ms": 6, "mew": 0}),
+        (data["r_hat_sd"], "standard deviation", {"mec": MUTED, "mfc": BG, "ms": 5.5, "mew": 1.3}),
     )
-    for part, label, look in series[::-1]:
-        values: list[Number] = data[part]  # type: ignore[literal-required]
-        known = [(x, i) for i, x in enumerate(values) if x is not None]
-        ax.plot([x for x, _ in known], [i for _, i in known], "o", ls="none", label=label, **look)
-        shown += [x for x, _ in known]
+    for values, label, look in series[::-1]:
+        r_hat = np.array(values, dtype=float)
+        ax.plot(r_hat, range(len(values)), "o", ls="none", label=label, **look)
+        shown += r_hat[np.isfinite(r_hat)].tolist()
     frame(ax, grid="x")
     names(ax, data["columns"])
     ax.axvline(_R_HAT, color=IMPUTED, lw=1.2, ls=(0, (4, 3)))
@@ -161,4 +159,4 @@ def draw_trace(ax: Axes, chains: Sequence[Sequence[float]], name: str) -> None:
     frame(ax, grid="y")
     numbers(ax, "x", count=5, integer=True)
     numbers(ax, "y", count=3)
-    titles(ax, x="iteration", y=f"mean of {labels.isolated(name, 18)}")
+    titles(ax, x=f"mean of {labels.isolated(name, 28)} by iteration")

@@ -1,0 +1,52 @@
+"""Numbers for JSON, and numbers and names in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+# Names that a sentence lists, and the length at which one is cut.
+MAX_NAMES, MAX_LENGTH = 5, 40
+
+
+def number(value: Any) -> float | None:
+    """Return a number for JSON, None where it is not finite."""
+    found = float(value)
+    return found if math.isfinite(found) else None
+
+
+def numbers(values: Iterable[Any]) -> list[float]:
+    """Return finite numbers with six significant digits, enough for a picture."""
+    return [float(f"{float(value):.6g}") for value in values]
+
+
+def share(value: float) -> str:
+    """Return a fraction in percent."""
+    if 0 < value < 0.0005:
+        return "< 0.1 %"
+    return f"{100 * value:.1f} %"
+
+
+def count(n: int, what: str) -> str:
+    """Return a number with its noun, in the plural where needed."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def short(name: str) -> str:
+    """Return a name on one line, cut to 40 characters."""
+    line = " ".join(name.split()) or repr(name)
+    return line if len(line) <= MAX_LENGTH else f"{line[: MAX_LENGTH - 1]}…"
+
+
+def listed(names: Sequence[str], most: int = MAX_NAMES) -> str:
+    """Return a list of names, at most the first of them."""
+    shown = [short(name) for name in names[:most]]
+    if len(names) > most:
+        return f"{', '.join(shown)} and {len(names) - most:,} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def p_value(p: float) -> str:
+    """Return ``p < 0.001`` or ``p = 0.012``."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

@@ -1,0 +1,126 @@
+"""The methods paragraph, van Buuren's questions, and what repeats the analysis."""
+
+import json
+import platform
+
+import numpy as np
+import pandas as pd
+import pytest
+from report import parts
+
+import psmvae
+from psmvae.multiple import Analyses
+from psmvae.report.data import repeat
+from psmvae.report.data.methods import methods_data
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(100, 2)), columns=["age", "bmi"])
+    frame.loc[:9, "bmi"] = np.nan
+    frame["sum"] = frame["age"] + frame["bmi"]
+    return frame
+
+
+def made(**changes):
+    return methods_data(parts.sections(**changes), title="T", random_state=0)
+
+
+def answers(data):
+    return {one["question"].partition(":")[0]: one["answer"] for one in data["questions"]}
+
+
+def test_twelve_questions_in_order():
+    data = made()
+    assert list(answers(data)) == [
+        "Amount", "Reasons", "Consequences", "Method", "Software", "Number of imputations",
+        "Imputation model", "Derived variables", "Diagnostics", "Pooling", "Complete cases",
+        "Sensitivity",
+    ]  # fmt: skip
+    assert all(one["answer"] for one in data["questions"])
+    json.dumps(data, allow_nan=False)
+
+
+def test_answers_have_the_numbers_of_the_analysis():
+    found = answers(made())
+    assert "235 of 400 cells (58.8 %)" in found["Amount"]
+    assert "bmi 60 (60.0 %)" in found["Amount"]
+    assert "age for bmi" in found["Reasons"]
+    assert "100 rows (100.0 %)" in found["Consequences"]
+    assert "A sentence." in found["Consequences"]
+    assert "5 completed tables" in found["Number of imputations"]
+    assert "gives 62" in found["Number of imputations"]
+    assert "R-hat of the chains is 1.300" in found["Diagnostics"]
+    assert "60 imputed values" in found["Diagnostics"]
+    assert "Rubin's rules" in found["Pooling"]
+    assert "30 complete rows" in found["Complete cases"]
+    assert "differ in whether they contain 0 for slope" in found["Complete cases"]
+    assert found["Sensitivity"].startswith("Assumptions agree. It turns.")
+
+
+def test_what_is_not_known_is_for_the_author():
+    nothing = dict.fromkeys(("imputed", "validation", "results"))
+    found = answers(made(**nothing))
+    for name in ("Reasons", "Method", "Software", "Imputation model", "Diagnostics", "Pooling"):
+        assert "[Add: " in found[name]
+    assert found["Number of imputations"] == "No imputations were given."
+
+
+def test_the_imputer_is_described(frame):
+    imputer = psmvae.MICEImputer(method="pmm", derived={"sum": "age + bmi"}, random_state=7)
+    data = made(imputer=imputer.fit(frame), mechanism=parts.mechanism("at random"))
+    found = answers(data)
+    assert "multivariate imputation by chained equations" in found["Method"]
+    assert "missing at random" in found["Method"]
+    assert "method='pmm'" in found["Software"]
+    assert "Seed 7" in found["Software"]
+    assert "2 columns, by kind: real: age and bmi" in found["Imputation model"]
+    assert "sum = age + bmi" in found["Derived variables"]
+    assert data["seed"] == 7
+    assert data["parameters"] == {"method": "'pmm'", "derived": "{'sum': 'age + bmi'}"}
+    assert "imputed 5 times by multivariate imputation by chained equations" in data["paragraph"]
+    assert "70.0 % of the numeric values" in data["paragraph"]
+
+
+def test_values_that_explain_their_absence(frame):
+    imputer = psmvae.MICEImputer(random_state=0).fit(frame[["age", "bmi"]])
+    found = answers(made(imputer=imputer))
+    assert "missing depending on their own values in bmi" in found["Method"]
+    found = answers(made(imputer=imputer, mechanism=parts.mechanism(assumed=True)))
+    assert "by assumption" in found["Method"]
+
+
+def test_pooled_on_a_scale(frame):
+    fits = Analyses([{"r": (0.2, 0.01)}, {"r": (0.21, 0.01)}])
+    found = answers(made(analyses=fits.pool(scale="fisher_z")))
+    assert "'fisher_z'" in found["Pooling"]
+
+
+def test_versions_of_loaded_libraries():
+    found = repeat.versions()
+    assert found["psmvae"] == psmvae.__version__
+    assert found["Python"] == platform.python_version()
+    assert found["numpy"] == np.__version__
+    assert "scikit-learn" in found
+
+
+def test_the_code_runs(frame):
+    X = frame[["age", "bmi"]]
+    imputer = psmvae.MICEImputer(max_iter=3, random_state=4).fit(X)
+    code = made(imputer=imputer, results=None)["command"]
+    assert code.endswith("psmvae.report(X, imputer=imputer, mi=mi, title='T')")
+    space = {"X": X}
+    exec(code.rpartition("\n")[0], space)
+    pd.testing.assert_frame_equal(space["mi"][0], imputer.impute_multiple(X, m=5)[0])
+
+
+def test_without_a_seed_the_code_says_so(frame):
+    data = made(imputer=psmvae.MeanImputer().fit(frame))
+    assert data["seed"] is None
+    assert "# random_state was not an integer" in data["command"]
+
+
+def test_a_given_command_is_kept():
+    data = methods_data(parts.sections(), title="T", random_state=0, command="psmvae report a.csv")
+    assert data["command"] == "psmvae report a.csv"

@@ -1,0 +1,161 @@
+"""Pooled estimates, complete cases and sensitivity analyses as data."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import psmvae
+from psmvae.multiple import Analyses
+from psmvae.report.data.results import results_data
+
+
+def mean_of_y(table):
+    return {"mean of y": (table["y"].mean(), table["y"].var() / len(table))}
+
+
+@pytest.fixture(scope="module")
+def study():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=120)})
+    df["y"] = df["x"] + rng.normal(size=120) + 1
+    df["arm"] = np.where(rng.random(120) < 0.5, "control", "treated")
+    df.loc[rng.random(120) < np.where(df["x"] > 0, 0.4, 0.1), "y"] = np.nan
+    mi = psmvae.MICEImputer(random_state=0).fit(df).impute_multiple(df, m=5)
+    return df, mi
+
+
+def test_estimates_are_those_of_the_summary(study):
+    df, mi = study
+    fits = mi.analyse(mean_of_y)
+    data = results_data(fits, None, df)
+    (row,), expected = data["estimates"], fits.pool().summary().iloc[0]
+    for name in ("estimate", "std_error", "df", "p_value", "conf_low", "conf_high", "fmi"):
+        assert row[name] == expected[name]
+    assert (data["m"], data["n_complete_rows"]) == (5, int(df["y"].notna().sum()))
+    json.dumps(data, allow_nan=False)
+
+
+def test_complete_cases_are_those_of_a_t_interval(study):
+    df, mi = study
+    seen = df["y"].dropna()
+    (row,) = results_data(mi.analyse(mean_of_y), None, df)["estimates"]
+    width = 1.959964 * seen.std() / np.sqrt(len(seen))
+    assert row["complete_cases"] == pytest.approx(
+        [seen.mean(), seen.mean() - width, seen.mean() + width]
+    )
+
+
+def test_complete_cases_of_statsmodels(study):
+    import statsmodels.formula.api as smf
+
+    df, mi = study
+    fits = mi.analyse(lambda table: smf.ols("y ~ x", table).fit())
+    rows = results_data(fits, None, df)["estimates"]
+    direct = smf.ols("y ~ x", df).fit()
+    for row in rows:
+        low, high = direct.conf_int().loc[row["term"]]
+        assert row["complete_cases"] == pytest.approx([direct.params[row["term"]], low, high])
+
+
+def test_complete_cases_with_bootstrap_and_polars(study):
+    df, _ = study
+    table = pl.from_pandas(df)
+    mi = psmvae.MICEImputer(random_state=0).fit(table).impute_multiple(table, m=3)
+    fits = mi.analyse(lambda d: {"mean": d["y"].mean()}, bootstrap=30, random_state=0)
+    (row,) = results_data(fits, None, table)["estimates"]
+    assert row["complete_cases"][0] == pytest.approx(df["y"].mean())
+    assert row["complete_cases"][1] < row["complete_cases"][0] < row["complete_cases"][2]
+
+
+def test_pooled_results_have_no_complete_cases(study):
+    df, mi = study
+    pooled = mi.analyse(mean_of_y).pool(dfcom=118)
+    (row,) = results_data(pooled, None, df)["estimates"]
+    assert row["complete_cases"] is None
+    assert row["df"] == pooled.summary()["df"].iloc[0]
+
+
+def test_an_analysis_that_fails_on_complete_rows(study):
+    df, mi = study
+
+    def analysis(table):
+        if len(table) < len(df):
+            raise KeyError("too few")
+        return mean_of_y(table)
+
+    assert results_data(mi.analyse(analysis), None, df)["estimates"][0]["complete_cases"] is None
+
+
+def test_estimates_without_standard_errors_are_none(study):
+    df, mi = study
+    (row,) = results_data(mi.analyse(lambda d: d["y"].mean()), None, df)["estimates"]
+    assert row["std_error"] is row["conf_low"] is row["p_value"] is None
+    assert row["complete_cases"] is None
+
+
+def test_pickled_analyses_pool_and_have_no_source(study):
+    _, mi = study
+    fits = mi.analyse(lambda d: mean_of_y(d))
+    again = pickle.loads(pickle.dumps(fits))
+    assert again.pool().summary().equals(fits.pool().summary())
+    with pytest.raises(ValueError, match="analysis is not known"):
+        again.complete_cases()
+
+
+def test_complete_cases_need_the_same_terms(study):
+    _, mi = study
+    fits = mi.analyse(lambda d: {f"n{len(d)}": (1.0, 1.0)})
+    with pytest.raises(ValueError, match="different terms"):
+        fits.complete_cases()
+
+
+@pytest.mark.parametrize("by", [None, "arm"])
+def test_tipping_point(study, by):
+    df, mi = study
+    tp = psmvae.tipping_point(mi, mean_of_y, "y", [-3, -1, 0, 1], by=by)
+    data = results_data(None, tp, df)["tipping"]
+    grid = np.asarray(tp.results["estimate"]).reshape(4, -1)
+    np.testing.assert_array_equal(data["estimate"], grid)
+    np.testing.assert_array_equal(data["holds"], tp.holds.reshape(4, -1))
+    assert data["axes"] == [[-3, -1, 0, 1]] * (2 if by else 1)
+    assert data["groups"] == (["control", "treated"] if by else [])
+    assert data["sentence"] == tp.sentence()
+    json.dumps(data, allow_nan=False)
+
+
+def test_assumptions_and_tipping_point_together(study):
+    df, mi = study
+    tp = psmvae.tipping_point(mi, mean_of_y, "y", [0, 1])
+    compared = psmvae.compare_assumptions(
+        df, mean_of_y, ["complete cases", "mar"], imputer=psmvae.MICEImputer(), m=3, random_state=0
+    )
+    data = results_data(None, [tp, compared], df)
+    expected = compared.summary()
+    assert [one["assumption"] for one in data["assumptions"]] == ["complete cases", "mar"]
+    for name in ("estimate", "conf_low", "conf_high", "p_value"):
+        assert [one[name] for one in data["assumptions"]] == expected[name].tolist()
+    assert data["assumptions_sentence"] == compared.sentence()
+    assert data["m"] is None
+    assert data["estimates"] == []
+    json.dumps(data, allow_nan=False)
+
+
+def test_wrong_objects(study):
+    df, mi = study
+    tp = psmvae.tipping_point(mi, mean_of_y, "y", [0, 1])
+    with pytest.raises(TypeError, match="sensitivity must be"):
+        results_data(None, 3, df)
+    with pytest.raises(ValueError, match="at most, got 2 and 0"):
+        results_data(None, [tp, tp], df)
+    with pytest.raises(TypeError, match="analyses must be"):
+        results_data([1, 2], None, df)
+
+
+def test_analyses_made_by_hand_have_no_complete_cases(study):
+    df, _ = study
+    fits = Analyses([{"a": (1.0, 1.0)}, {"a": (2.0, 1.0)}])
+    assert results_data(fits, None, df)["estimates"][0]["complete_cases"] is None
