@@ -125,7 +125,11 @@ def _missing(names, kinds, rates, incomplete, rng):
 def _histogram(levels):
     if levels:
         return {"edges": None, "levels": ["no", "yes", "<b>other</b>"], "counts": [500, 300, 20]}
-    return {"edges": list(range(11)), "levels": None, "counts": [1, 5, 20, 50, 80, 70, 40, 20, 8, 2]}
+    return {
+        "edges": list(range(11)),
+        "levels": None,
+        "counts": [1, 5, 20, 50, 80, 70, 40, 20, 8, 2],
+    }
 
 
 def _mechanism(shown, names, rates, kinds, compared, rng):
@@ -148,7 +152,9 @@ def _mechanism(shown, names, rates, kinds, compared, rng):
                 "above chance, the other columns 13.9).",
                 "odds": {
                     "value": ["no", "yes", "<b>other</b>"] if levels else list(range(10)),
-                    "probability": [0.1, 0.3, 0.2] if levels else np.linspace(0.1, 0.6, 10).tolist(),
+                    "probability": [0.1, 0.3, 0.2]
+                    if levels
+                    else np.linspace(0.1, 0.6, 10).tolist(),
                     "low": [0.05, 0.2, 0.1] if levels else np.linspace(0.05, 0.4, 10).tolist(),
                     "high": [0.2, 0.4, 0.5] if levels else np.linspace(0.2, 0.8, 10).tolist(),
                 }
@@ -314,7 +320,9 @@ def _results(names):
                 "conf_low": estimate - 0.25,
                 "conf_high": estimate + 0.25,
                 "fmi": 0.23,
-                "complete_cases": None if k == 2 else [estimate * 1.1, estimate - 0.5, estimate + 0.6],
+                "complete_cases": None
+                if k == 2
+                else [estimate * 1.1, estimate - 0.5, estimate + 0.6],
             }
             for k, (term, estimate, p) in enumerate(
                 [("Intercept", 12.3, 1e-9), (names[0], -0.52, 0.012), (names[-1], 0.0123, 0.83)]

@@ -6,12 +6,12 @@ import platform
 import numpy as np
 import pandas as pd
 import pytest
-from report import parts
 
 import psmvae
 from psmvae.multiple import Analyses
 from psmvae.report.data import repeat
 from psmvae.report.data.methods import methods_data
+from report import parts
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from report import parts
 
 import psmvae
 from psmvae.report.data.cautions import cautions
 from psmvae.report.data.summary import summary_data
+from report import parts
 
 
 def has(warned, *words):

@@ -10,10 +10,9 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from report.fake import HOSTILE, fake
-
 from psmvae.report.figures import Figure, figures
 from psmvae.report.page import MAX_BYTES, SECTIONS, printable, to_html, to_snippet
+from report.fake import HOSTILE, fake
 
 VOID = {"meta", "br", "img", "input", "hr", "link", "path", "rect", "circle"}
 
@@ -78,7 +77,7 @@ def test_pages_are_well_formed_and_have_seven_sections(pages):
         document = Document(html)
         ids = [found["id"] for found in document.all("section")]
         assert ids == [f"psm-{section.id}" for section in SECTIONS]
-        links = [found["href"] for found in document.all("a") if "psm-skip" != found.get("class")]
+        links = [found["href"] for found in document.all("a") if found.get("class") != "psm-skip"]
         assert [link for link in links[:7]] == [f"#{one}" for one in ids]
         assert len(document.all("main")) == len(document.all("h1")) == 1
         every = [found["id"] for _, found in document.elements if "id" in found]

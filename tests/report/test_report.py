@@ -8,10 +8,9 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from report.fake import HOSTILE, fake
-
 from psmvae.report.report import Report
 from psmvae.table.errors import TableError
+from report.fake import HOSTILE, fake
 
 
 @pytest.fixture(scope="module")

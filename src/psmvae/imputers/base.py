@@ -320,9 +320,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             for column, rate in zip(self.schema_.modelled, self.missing_rate_, strict=True)
         }
         mechanism = getattr(self, "mechanism_", None)
-        chosen = {} if mechanism is None else {
-            name: finding.chosen for name, finding in mechanism.findings.items()
-        }
+        chosen = (
+            {}
+            if mechanism is None
+            else {name: finding.chosen for name, finding in mechanism.findings.items()}
+        )
         names = ["column", "kind", "missing", *(["missing by"] if chosen else [])]
         rows = []
         for column in sorted(self.schema_.columns, key=lambda one: -rates.get(one.name, 1.0)):

@@ -126,27 +126,11 @@ class PooledResults:
         plain = {name: np.asarray(v).tolist() for name, v in columns.items()}
         return nw.from_dict(plain, backend=self.backend).to_native()
 
-    def _sections(self) -> list[Section]:
-        p = self.pooled
-        error = np.sqrt(p.t)
-        width = stats.t.ppf(0.975, p.df) * error
-        limits = np.stack([p.estimate, p.estimate - width, p.estimate + width])
-        back = SCALES[self.scale].inverse(limits)
-        numbers = np.stack([*back, error, p.df, rubin.p_value(p), p.fmi], axis=1).tolist()
-        rows = [["term", "estimate", "95 % CI", "std. error", "df", "p-value", "fmi"]]
-        for term, (estimate, low, high, *rest) in zip(self.terms, numbers, strict=True):
-            se, df, probability, fmi = rest
-            small = [number(se), number(df), p_value(probability), number(fmi, 2)]
-            rows.append([term, number(estimate), interval(low, high), *small])
-        scale = "" if self.scale == "identity" else f" on the {self.scale} scale"
-        title = f"Estimates pooled by Rubin's rules{scale} over {self.m} imputations"
-        return [shortened(Section(title, rows, []))]
-
     def __repr__(self) -> str:
-        return as_text(self._sections())
+        return as_text(_pooled_sections(self))
 
     def _repr_html_(self) -> str:
-        return as_html(self._sections())
+        return as_html(_pooled_sections(self))
 
 
 class Analyses(Sequence[Any]):
@@ -197,7 +181,7 @@ class Analyses(Sequence[Any]):
             with warnings.catch_warnings():
                 # `pool` warns when it is called
                 warnings.simplefilter("ignore", MissingInformationWarning)
-                return [own, *self.pool()._sections()]
+                return [own, *_pooled_sections(self.pool())]
         except (TypeError, ValueError) as error:
             return [replace(own, paragraphs=[f"They cannot be pooled: {error}"])]
 
@@ -388,6 +372,23 @@ class Analyses(Sequence[Any]):
             return float(given)
         known = [one.dfcom for one in each if one.dfcom is not None]
         return min(known) if len(known) == len(each) else float("inf")
+
+
+def _pooled_sections(results: PooledResults) -> list[Section]:
+    p = results.pooled
+    error = np.sqrt(p.t)
+    width = stats.t.ppf(0.975, p.df) * error
+    limits = np.stack([p.estimate, p.estimate - width, p.estimate + width])
+    back = SCALES[results.scale].inverse(limits)
+    numbers = np.stack([*back, error, p.df, rubin.p_value(p), p.fmi], axis=1).tolist()
+    rows = [["term", "estimate", "95 % CI", "std. error", "df", "p-value", "fmi"]]
+    for term, (estimate, low, high, *rest) in zip(results.terms, numbers, strict=True):
+        se, df, probability, fmi = rest
+        small = [number(se), number(df), p_value(probability), number(fmi, 2)]
+        rows.append([term, number(estimate), interval(low, high), *small])
+    scale = "" if results.scale == "identity" else f" on the {results.scale} scale"
+    title = f"Estimates pooled by Rubin's rules{scale} over {results.m} imputations"
+    return [shortened(Section(title, rows, []))]
 
 
 def _warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:

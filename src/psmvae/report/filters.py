@@ -27,9 +27,7 @@ def number(value: Any) -> str:
 
 def interval(limits: Mapping[str, Any] | Sequence[float], digits: int | None = None) -> str:
     """Return the limits of an interval: ``conf_low`` and ``conf_high``, or a pair."""
-    low, high = (
-        (limits["conf_low"], limits["conf_high"]) if isinstance(limits, Mapping) else limits
-    )
+    low, high = (limits["conf_low"], limits["conf_high"]) if isinstance(limits, Mapping) else limits
     return numbers.interval(low, high, digits)
 
 

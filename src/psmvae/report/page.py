@@ -131,7 +131,9 @@ def _fitting(template: str, data: ReportData, figures: Mapping[str, Figure], **m
     excess += 1_000
     for kind in _OPTIONAL:
         # the first columns have the highest missing rates
-        for name in [name for name in reversed(figures) if name.rpartition("-")[0] == kind or name == kind]:
+        for name in [
+            name for name in reversed(figures) if name.rpartition("-")[0] == kind or name == kind
+        ]:
             if excess > 0:
                 excess -= len(kept.pop(name).svg.encode())
     return _render(template, data, kept, n_left_out=len(figures) - len(kept), **more)
@@ -139,17 +141,25 @@ def _fitting(template: str, data: ReportData, figures: Mapping[str, Figure], **m
 
 def _render(template: str, data: ReportData, figures: Mapping[str, Figure], **more: Any) -> str:
     sections = [
-        {**section._asdict(), "template": section.template, "given": data[section.needs] is not None}  # type: ignore[literal-required]
+        {
+            **section._asdict(),
+            "template": section.template,
+            "given": data[section.needs] is not None,
+        }  # type: ignore[literal-required]
         for section in SECTIONS
     ]
-    html = _environment().get_template(template).render(
-        data=data,
-        figures=figures,
-        sections=sections,
-        short_labels=SHORT_LABELS,
-        n_open_cards=N_OPEN_CARDS,
-        version=__version__,
-        **more,
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            data=data,
+            figures=figures,
+            sections=sections,
+            short_labels=SHORT_LABELS,
+            n_open_cards=N_OPEN_CARDS,
+            version=__version__,
+            **more,
+        )
     )
     return printable(html)
 
