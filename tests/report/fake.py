@@ -1,5 +1,7 @@
 """A report's data with every field filled, made up without an imputer."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from psmvae.report.schema import SCHEMA
@@ -249,7 +251,7 @@ def _imputed(shown, kinds, rng):
         "columns": columns,
         "scatters": [
             {"x": one, "y": other, "observed": points, "imputed": points[:10]}
-            for one, other in list(zip(numeric, numeric[1:], strict=False))[:4]
+            for one, other in list(pairwise(numeric))[:4]
         ],
         "head": {
             "columns": shown,

@@ -78,7 +78,7 @@ def test_pages_are_well_formed_and_have_seven_sections(pages):
         ids = [found["id"] for found in document.all("section")]
         assert ids == [f"psm-{section.id}" for section in SECTIONS]
         links = [found["href"] for found in document.all("a") if found.get("class") != "psm-skip"]
-        assert [link for link in links[:7]] == [f"#{one}" for one in ids]
+        assert links[:7] == [f"#{one}" for one in ids]
         assert len(document.all("main")) == len(document.all("h1")) == 1
         every = [found["id"] for _, found in document.elements if "id" in found]
         assert len(every) == len(set(every))

@@ -39,6 +39,9 @@ class _Section(NamedTuple):
     def template(self) -> str:
         return f"{self.id}.html.j2"
 
+    def is_given(self, data: Mapping[str, Any]) -> bool:
+        return data[self.needs] is not None
+
 
 SECTIONS = (
     _Section("short", "In short", "summary"),
@@ -129,24 +132,24 @@ def _fitting(template: str, data: ReportData, figures: Mapping[str, Figure], **m
         return html
     # room for the sentence that says so
     excess += 1_000
-    for kind in _OPTIONAL:
-        # the first columns have the highest missing rates
-        for name in [
-            name for name in reversed(figures) if name.rpartition("-")[0] == kind or name == kind
-        ]:
-            if excess > 0:
-                excess -= len(kept.pop(name).svg.encode())
+    # of one kind the last first: the first columns have the highest missing rates
+    last_first = list(figures)[::-1]
+    for name in sorted(last_first, key=_necessity):
+        if excess > 0 and _necessity(name) < len(_OPTIONAL):
+            excess -= len(kept.pop(name).svg.encode())
     return _render(template, data, kept, n_left_out=len(figures) - len(kept), **more)
+
+
+def _necessity(name: str) -> int:
+    """Place in the order in which figures are left out; those that stay come last."""
+    kind = re.sub(r"-\d+$", "", name)
+    return _OPTIONAL.index(kind) if kind in _OPTIONAL else len(_OPTIONAL)
 
 
 def _render(template: str, data: ReportData, figures: Mapping[str, Figure], **more: Any) -> str:
     sections = [
-        {
-            **section._asdict(),
-            "template": section.template,
-            "given": data[section.needs] is not None,
-        }  # type: ignore[literal-required]
-        for section in SECTIONS
+        {"id": one.id, "title": one.title, "template": one.template, "given": one.is_given(data)}
+        for one in SECTIONS
     ]
     html = (
         _environment()

@@ -25,7 +25,8 @@ _STYLE = """\
 --psm-rule:color-mix(in srgb,currentColor 45%,transparent);\
 --psm-grid:color-mix(in srgb,currentColor 14%,transparent);\
 max-width:60rem;font:400 .875rem/1.5 system-ui,-apple-system,"Segoe UI",sans-serif}
-.psm-repr h3{margin:.9em 0 .35em;font:600 1rem/1.3 Charter,"Bitstream Charter",Cambria,Georgia,serif}
+.psm-repr h3{margin:.9em 0 .35em;\
+font:600 1rem/1.3 Charter,"Bitstream Charter",Cambria,Georgia,serif}
 .psm-repr p{margin:.35em 0 .5em;max-width:46rem;overflow-wrap:anywhere}
 .psm-repr div{overflow-x:auto}
 .psm-repr table{margin:0;border:0;border-collapse:collapse;font-variant-numeric:tabular-nums}
