@@ -59,14 +59,19 @@ def to_markdown(data: ReportData) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def escape(text: Any, max_length: int | None = None) -> str:
-    """Return text on one line that Markdown shows as it is, cut where it is too long."""
+def escape(text: Any) -> str:
+    """Return a paragraph, on one line, that Markdown shows as it is."""
+    return _AT_START.sub(r"\1\\\2", escape_cell(text))
+
+
+def escape_cell(text: Any, max_length: int | None = None) -> str:
+    """Return text within a line that Markdown shows as it is, cut where it is too long."""
     # half of a surrogate pair cannot be written to a file
     whole = str(text).encode("utf-8", "replace").decode("utf-8")
     line = " ".join(_CONTROL.sub(" ", whole).split())
     if max_length is not None and len(line) > max_length:
         line = f"{line[: max_length - 1]}…"
-    return _AT_START.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", line))
+    return _SPECIAL.sub(r"\\\1", line)
 
 
 def code_block(text: str) -> str:
@@ -97,7 +102,7 @@ def _cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return escape(value, MAX_LENGTH) or DASH
+    return escape_cell(value, MAX_LENGTH) or DASH
 
 
 def _share(value: float | None) -> str | None:
@@ -176,7 +181,7 @@ def _mechanism(data: MechanismData) -> list[str]:
         return [*blocks, "No shown column has missing cells."]
     names = ["column", "missing", "explained by", "strongest predictor", "AUC", "95 % interval"]
     blocks += [table(names, map(_mechanism_row, data["columns"]), numeric_from=4)]
-    blocks += [_bullets(f"{one['name']}: {one['sentence']}" for one in data["columns"][:MAX_ROWS])]
+    blocks += [_bullets(one["sentence"] for one in data["columns"][:MAX_ROWS])]
     if data["sets"]:
         rows = [
             (one["number"], _share(one["fraction"]), one["mechanism"], one["missing"],
@@ -249,7 +254,7 @@ def _head(data: HeadData) -> list[str]:
             data["row_numbers"], data["cells"], data["imputed"], strict=True
         )
     ]
-    names = ["row", *(escape(name, MAX_LENGTH) or DASH for name in data["columns"])]
+    names = ["row", *(escape_cell(name, MAX_LENGTH) or DASH for name in data["columns"])]
     return [table(names, rows), "◆ imputed"]
 
 
@@ -269,7 +274,7 @@ def _validation(data: ValidationData | None) -> list[str]:
             "of the probability integral transform, which are equal but for chance if intervals "
             f"are right: {', '.join(map(str, data['pit']))}.",
         ]
-        names = ["column", "kind", "cells", *map(escape, methods), "coverage"]
+        names = ["column", "kind", "cells", *map(escape_cell, methods), "coverage"]
         rows = [_validation_row(one, methods) for one in data["columns"]]
         blocks += [table(names, rows, numeric_from=2)]
     return [*blocks, *_diagnostics(data)]
@@ -335,7 +340,7 @@ def _results(data: ResultsData | None) -> list[str]:
 
 def _tipping(data: TippingData) -> list[str]:
     groups = data["groups"] or [""]
-    heads = [f"δ {escape(group)}".strip() for group in groups]
+    heads = [f"δ {escape_cell(group)}".strip() for group in groups]
     first, second = data["axes"][0], data["axes"][1] if len(data["axes"]) > 1 else [None]
     rows = [
         (

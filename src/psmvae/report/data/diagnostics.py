@@ -9,11 +9,13 @@ import numpy as np
 from psmvae.imputers.deep import DeepImputer
 from psmvae.imputers.latent import LatentImputer
 from psmvae.imputers.mice import MICEImputer
-from psmvae.report.data.texts import number, numbers
+from psmvae.report.data.columns import number, rounded
 from psmvae.report.schema import ConvergenceData, TrainingData
 
 # Points of the training curve, and columns with traces, at most.
 MAX_EPOCHS, MAX_TRACES = 300, 6
+# Significant digits of what is drawn.
+DIGITS = 6
 # Levels of the quantiles of effective sample sizes.
 LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -37,7 +39,7 @@ def sample_size_data(imputer: Any, X: Any) -> list[float] | None:
     """Return quantiles of the effective sample sizes of the rows of a table."""
     if not isinstance(imputer, LatentImputer):
         return None
-    return numbers(np.quantile(imputer.effective_sample_size(X), LEVELS))
+    return rounded(np.quantile(imputer.effective_sample_size(X), LEVELS), DIGITS)
 
 
 def convergence_data(imputer: Any) -> ConvergenceData | None:
@@ -54,6 +56,7 @@ def convergence_data(imputer: Any) -> ConvergenceData | None:
         "r_hat_mean": [number(value) for value in mean],
         "r_hat_sd": [number(value) for value in sd],
         "traces": {
-            found.columns[j]: [numbers(chain) for chain in found.mean[:, :, j].T] for j in worst
+            found.columns[j]: [rounded(chain, DIGITS) for chain in found.mean[:, :, j].T]
+            for j in worst
         },
     }

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.report.data.columns import sampled
 from psmvae.table.frame_numpy import as_array
 from psmvae.table.frames import open_table
 
@@ -61,7 +62,7 @@ def hold_out(
     so that none of their cells is hidden.
     """
     frame = open_table(X)
-    rows = sample_rows(frame.n_rows, max_rows, rng)
+    rows = sampled(np.arange(frame.n_rows), max_rows, rng)
     where = {name: position for position, name in enumerate(frame.names)}
     hidden = np.zeros((rows.size, len(frame.names)), dtype=bool)
     found = []
@@ -77,13 +78,6 @@ def hold_out(
         sd = float(values[observed].std())
         found.append(HiddenColumn(position, column, at, values[at], sd if sd > 0 else 1.0))
     return Holdout(hide(X, rows, hidden), rows.size, tuple(found))
-
-
-def sample_rows(n_rows: int, max_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return all rows, or ``max_rows`` of them at random, in order."""
-    if n_rows <= max_rows:
-        return np.arange(n_rows)
-    return np.sort(rng.choice(n_rows, max_rows, replace=False))
 
 
 def column_values(table: Any, position: int, column: Column) -> Floats:

@@ -79,6 +79,8 @@ def _method(parts: Sections) -> str:
     if parts.imputed is None:
         return f"{NO_IMPUTATIONS} [Add: how missing values were handled.]"
     joint = "All incomplete columns were imputed together, each given all others."
+    if parts.imputer_name == "MeanImputer":
+        joint = "Each column was imputed by itself."
     return (
         f"Multiple imputation by {parts.method}. Cells were taken to be {parts.assumption}. {joint}"
     )

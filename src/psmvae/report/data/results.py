@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults
-from psmvae.report.data.texts import number
+from psmvae.report.data.columns import number, read_columns
 from psmvae.report.schema import AssumptionRow, EstimateRow, ResultsData, TippingData
 from psmvae.sensitivity.compare import AssumptionComparison
 from psmvae.sensitivity.inference import INTERCEPTS, Inference, single_inference
 from psmvae.sensitivity.tipping import TippingPoint
-from psmvae.table.frames import open_table
 
 Floats = NDArray[np.float64]
 Sensitivity = TippingPoint | AssumptionComparison
@@ -39,7 +38,7 @@ def results_data(
         Of `MultipleImputation.analyse`; pooled results have no complete cases beside them.
     sensitivity : TippingPoint, AssumptionComparison or sequence of both, optional
         At most one of each.
-    X : table of shape (n_rows, n_columns)
+    X : table or Columns
         The incomplete table.
 
     Returns
@@ -51,19 +50,12 @@ def results_data(
     pooled = _pooled(analyses)
     return {
         "m": None if pooled is None else pooled.m,
-        "n_complete_rows": n_complete_rows(X),
+        "n_complete_rows": int((~read_columns(X).missing.any(1)).sum()),
         "estimates": [] if pooled is None else _estimates(pooled, _complete_cases(analyses)),
         "assumptions": [] if comparison is None else _assumptions(comparison),
         "assumptions_sentence": None if comparison is None else _sentence(comparison),
         "tipping": None if tipping is None else tipping_data(tipping),
     }
-
-
-def n_complete_rows(X: Any) -> int:
-    """Return the number of rows without missing cells."""
-    frame = open_table(X)
-    missing = [frame.cells(position).missing for position in range(len(frame.names))]
-    return int(np.count_nonzero(~np.any(missing, axis=0)))
 
 
 def read_sensitivity(given: Any) -> tuple[TippingPoint | None, AssumptionComparison | None]:

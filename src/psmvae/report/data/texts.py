@@ -1,24 +1,11 @@
-"""Numbers for JSON, and numbers and names in sentences."""
+"""Numbers and names in sentences."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 # Names that a sentence lists, and the length at which one is cut.
 MAX_NAMES, MAX_LENGTH = 5, 40
-
-
-def number(value: Any) -> float | None:
-    """Return a number for JSON, None where it is not finite."""
-    found = float(value)
-    return found if math.isfinite(found) else None
-
-
-def numbers(values: Iterable[Any]) -> list[float]:
-    """Return finite numbers with six significant digits, enough for a picture."""
-    return [float(f"{float(value):.6g}") for value in values]
 
 
 def share(value: float) -> str:

@@ -15,16 +15,16 @@ from psmvae.imputers.classical import MeanImputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.imputers.latent import LatentImputer
 from psmvae.imputers.mice import MICEImputer
-from psmvae.report.data.diagnostics import convergence_data, sample_size_data, training_data
+from psmvae.report.data.columns import number, rounded, sampled
+from psmvae.report.data.diagnostics import DIGITS, convergence_data, sample_size_data, training_data
 from psmvae.report.data.holdout import (
     MIN_OBSERVED,
     HiddenColumn,
     Holdout,
     hide,
     hold_out,
-    sample_rows,
 )
-from psmvae.report.data.texts import count, number, numbers, share
+from psmvae.report.data.texts import count, share
 from psmvae.report.schema import ValidationColumn, ValidationData
 from psmvae.table.frames import open_table
 
@@ -206,17 +206,17 @@ def _column(
     low, high = interval(draws)
     inside = (low <= truth) & (truth <= high)
     listed = is_numeric and (shown is None or name in shown)
-    at = sample_rows(truth.size, MAX_LISTED if listed else 0, rng)
+    at = sampled(np.arange(truth.size), MAX_LISTED if listed else 0, rng)
     return {
         "name": name,
         "kind": one.column.kind,
         "n": truth.size,
         "error": {method: _error(one, found.points[method][name]) for method in found.methods},
         "coverage": number(inside.mean()) if is_numeric else None,
-        "truth": numbers(truth[at]),
-        "point": numbers(points[at]),
-        "low": numbers(low[at]),
-        "high": numbers(high[at]),
+        "truth": rounded(truth[at], DIGITS),
+        "point": rounded(points[at], DIGITS),
+        "low": rounded(low[at], DIGITS),
+        "high": rounded(high[at], DIGITS),
         "pit": np.histogram(transform(truth, draws, rng), N_BINS, (0.0, 1.0))[0].tolist(),
     }
 
@@ -295,7 +295,7 @@ def _sentence(
 
 def _sample_size(X: Any, imputer: Any, max_rows: int, seed: int) -> list[float] | None:
     frame = open_table(X)
-    rows = sample_rows(frame.n_rows, max_rows, _generator(seed, 2))
+    rows = sampled(np.arange(frame.n_rows), max_rows, _generator(seed, 2))
     nothing = np.zeros((rows.size, len(frame.names)), dtype=bool)
     return sample_size_data(imputer, hide(X, rows, nothing))
 

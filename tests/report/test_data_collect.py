@@ -1,0 +1,140 @@
+"""All sections of a report together."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import psmvae
+from psmvae.multiple import MultipleImputation
+from psmvae.report.data.collect import collect
+from psmvae.report.markdown import to_markdown
+from psmvae.report.schema import SCHEMA, ReportData
+from psmvae.table import ColumnMismatchError
+
+
+def mean_of_y(table):
+    return {"mean of y": (table["y"].mean(), table["y"].var() / len(table))}
+
+
+@pytest.fixture(scope="module")
+def study():
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"x": rng.normal(size=150)})
+    df["y"] = df["x"] + rng.normal(size=150)
+    df["<script>"] = rng.choice(["a", "b"], 150)
+    df["y"] = df["y"].mask(rng.random(150) < 0.3)
+    df["<script>"] = df["<script>"].mask(rng.random(150) < 0.1)
+    imputer = psmvae.MICEImputer(random_state=0).fit(df)
+    return df, imputer, imputer.impute_multiple(df, m=4)
+
+
+def test_everything(study):
+    df, imputer, mi = study
+    steps = []
+    fits = mi.analyse(mean_of_y)
+    tp = psmvae.tipping_point(mi, mean_of_y, "y", [0, 1])
+    data = collect(df, imputer, mi, fits, tp, title="A title", progress=steps.append)
+    assert list(data) == list(ReportData.__annotations__)
+    assert (data["schema"], data["title"]) == (SCHEMA, "A title")
+    assert data["imputed"]["m"] == 4
+    assert data["validation"]["methods"] == ["MICEImputer", "MeanImputer"]
+    assert data["results"]["estimates"][0]["term"] == "mean of y"
+    assert data["results"]["n_complete_rows"] == data["table"]["n_complete_rows"]
+    assert len(data["summary"]["sentences"]) == 5
+    assert steps[0] == "missing values"
+    assert "results" in steps
+    json.dumps(data, allow_nan=False)
+    text = to_markdown(data)
+    assert "<script>" not in text.replace("\\<script\\>", "")
+
+
+def test_a_table_alone(study):
+    df, _, _ = study
+    data = collect(df)
+    assert data["imputed"] is data["validation"] is data["results"] is None
+    assert not data["mechanism"]["compared"]
+    json.dumps(data, allow_nan=False)
+    to_markdown(data)
+
+
+def test_an_imputer_alone_gives_five_imputations(study):
+    df, imputer, _ = study
+    data = collect(df, imputer, validate=False)
+    assert data["imputed"]["m"] == 5
+    assert data["validation"] is None
+    first = imputer.impute_multiple(df, m=5)[0]
+    shown = data["imputed"]["head"]
+    assert len(shown["cells"]) <= len(first)
+
+
+def test_imputations_without_their_imputer(study):
+    df, _, mi = study
+    data = collect(df, mi=MultipleImputation.from_long(mi.to_long()))
+    assert data["imputed"]["m"] == 4
+    assert data["validation"] is None
+    assert "[method to be added]" in data["methods"]["paragraph"]
+    json.dumps(data, allow_nan=False)
+
+
+def test_warnings_of_the_imputations_are_kept(study):
+    df, _, _ = study
+    improper = psmvae.MissForestImputer(random_state=0, n_jobs=1).fit(df)
+    data = collect(df, improper, validate=False)
+    found = [text for text in data["summary"]["warnings"] if "too narrow" in text]
+    assert len(found) == 1
+
+
+def test_polars_and_arrays():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 3))
+    X[:20, 1] = np.nan
+    for table in (X, pl.DataFrame(X, schema=["a", "b", "c"])):
+        imputer = psmvae.MeanImputer(random_state=0).fit(table)
+        data = collect(table, imputer)
+        assert data["validation"]["methods"] == ["MeanImputer", "MICEImputer"]
+        json.dumps(data, allow_nan=False)
+        to_markdown(data)
+
+
+def test_a_complete_table():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    data = collect(X, psmvae.MeanImputer(random_state=0).fit(X))
+    assert data["summary"]["sentences"][0] == "No cell is missing in 60 rows and 2 columns."
+    json.dumps(data, allow_nan=False)
+    to_markdown(data)
+
+
+def test_the_same_seed_gives_the_same_report(study):
+    df, imputer, mi = study
+    assert collect(df, imputer, mi) == collect(df, imputer, mi)
+
+
+def test_an_imputer_that_is_not_fitted(study):
+    with pytest.raises(NotFittedError, match=r"MICEImputer is not fitted: call imputer\.fit"):
+        collect(study[0], psmvae.MICEImputer())
+
+
+def test_an_imputer_of_other_columns(study):
+    df, imputer, _ = study
+    with pytest.raises(ColumnMismatchError, match="'x'"):
+        collect(df.rename(columns={"x": "other"}), imputer)
+
+
+def test_imputations_of_another_table(study):
+    df, _, mi = study
+    with pytest.raises(ValueError, match="another table than X: it has 150 rows, and X has 100"):
+        collect(df[:100], mi=mi)
+    with pytest.raises(ValueError, match="another table than X: the columns differ in"):
+        collect(df.rename(columns={"x": "other"}), mi=mi)
+    with pytest.raises(ValueError, match="have another order"):
+        collect(df[["y", "x", "<script>"]], mi=mi)
+
+
+@pytest.mark.parametrize("name", ["imputer", "mi"])
+def test_objects_of_other_types(study, name):
+    with pytest.raises(TypeError, match=f"{name} must be"):
+        collect(study[0], **{name: 3})
