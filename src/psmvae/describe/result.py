@@ -15,7 +15,8 @@ from psmvae.describe.little import LittleTest, little_test
 from psmvae.describe.masks import Columns
 from psmvae.describe.predictors import predictors
 from psmvae.describe.variables import read_variables
-from psmvae.describe.wording import as_text, sections
+from psmvae.describe.wording import sections
+from psmvae.table.sections import as_html, as_text
 
 MAX_ROWS = 10_000
 """Rows that Little's test and the joint models use by default."""
@@ -112,6 +113,9 @@ class MissingnessReport:
 
     def __repr__(self) -> str:
         return self.summary()
+
+    def _repr_html_(self) -> str:
+        return as_html(sections(self.to_dict()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python objects.

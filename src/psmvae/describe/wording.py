@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from psmvae.describe.auc import MIN_CELLS
 from psmvae.describe.joint import MAX_COLUMNS
+from psmvae.table.sections import MAX_SHOWN, Section
 
-# rows of a table in the text; the frames have all
-MAX_SHOWN = 20
 # single predictors listed for a column with holes
 _N_STRONGEST = 3
 _MAX_NAMES = 60
-_WIDTH = 100
 _LEVEL = 0.05
 
 CANNOT_TELL = (
@@ -25,15 +22,6 @@ CANNOT_TELL = (
     "if they do, a dependence on the unseen ones may come on top. Compare results under several "
     "assumptions."
 )
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, a table with its names in the first row, or no rows, and paragraphs."""
-
-    title: str
-    rows: Sequence[Sequence[str]]
-    paragraphs: Sequence[str]
 
 
 def sections(found: Mapping[str, Any]) -> list[Section]:
@@ -48,30 +36,6 @@ def sections(found: Mapping[str, Any]) -> list[Section]:
         _predictors(found),
         Section("What these data cannot tell", [], [CANNOT_TELL]),
     ]
-
-
-def as_text(parts: Sequence[Section]) -> str:
-    """Return sections as text without a line break at the end."""
-    blocks = []
-    for part in parts:
-        lines = [part.title, *(f"  {line}" for line in aligned(part.rows))]
-        for paragraph in part.paragraphs:
-            lines += textwrap.wrap(
-                paragraph, _WIDTH, initial_indent="  ", subsequent_indent="  ",
-                break_on_hyphens=False,
-            )  # fmt: skip
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return lines with aligned columns; those whose cells are all numbers to the right."""
-    columns = []
-    for cells in zip(*rows, strict=True):
-        width = max(map(len, cells))
-        right = all(cell[:1].isdigit() or cell in {"–", ""} for cell in cells[1:])
-        columns.append([cell.rjust(width) if right else cell.ljust(width) for cell in cells])
-    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
 def _columns(found: Mapping[str, Any]) -> Section:

@@ -24,7 +24,9 @@ from psmvae.multiple.imputation import MultipleImputation
 from psmvae.table.codec import Codec, Encoded
 from psmvae.table.completion import Completion
 from psmvae.table.frames import Frame, array_names, open_table
+from psmvae.table.numbers import ABSENT, share
 from psmvae.table.schema import Schema
+from psmvae.table.sections import Section, as_html, shortened
 from psmvae.training.progress import Progress
 
 Floats = NDArray[np.float64]
@@ -310,6 +312,38 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             and for deep imputers the resolved configuration and the validation error.
         """
         return model_file.describe(self)
+
+    def _sections(self) -> list[Section]:
+        """What the fitted imputer shows of itself below scikit-learn's diagram."""
+        rates = {
+            column.name: rate
+            for column, rate in zip(self.schema_.modelled, self.missing_rate_, strict=True)
+        }
+        mechanism = getattr(self, "mechanism_", None)
+        chosen = (
+            {}
+            if mechanism is None
+            else {name: finding.chosen for name, finding in mechanism.findings.items()}
+        )
+        names = ["column", "kind", "missing", *(["missing by"] if chosen else [])]
+        rows = []
+        for column in sorted(self.schema_.columns, key=lambda one: -rates.get(one.name, 1.0)):
+            cells = [column.name, column.kind, share(rates.get(column.name, 1.0))]
+            rows.append(cells + ([chosen.get(column.name, ABSENT)] if chosen else []))
+        title = f"Fitted on {self.n_rows_:,} rows and {len(rows):,} columns"
+        return [shortened(Section(title, [names, *rows], []), "describe()")]
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()
+        fitted = hasattr(self, "missing_rate_")
+        return diagram + as_html(self._sections()) if fitted else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        # absent where scikit-learn is set to show text only
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def __sklearn_tags__(self) -> Tags:
         """Declare that NaN, strings and categories are accepted."""

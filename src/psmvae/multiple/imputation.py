@@ -17,9 +17,12 @@ from psmvae.multiple.how_many import HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
 from psmvae.multiple.shift import shift_tables
+from psmvae.table.frames import open_table
+from psmvae.table.numbers import share
+from psmvae.table.sections import Section, as_html, as_text, shortened
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MultipleImputation(Sequence[Any]):
     """Completed tables of one incomplete table; made by ``imputer.impute_multiple``.
 
@@ -65,6 +68,28 @@ class MultipleImputation(Sequence[Any]):
     def m(self) -> int:
         """Number of imputations."""
         return len(self.tables)
+
+    def _sections(self) -> list[Section]:
+        n_rows = len(self.mask)
+        by = f" by {self.info['imputer']}" if "imputer" in self.info else ""
+        names, counts = open_table(self.original).names, self.mask.sum(0).tolist()
+        pairs = sorted(zip(names, counts, strict=True), key=lambda pair: -pair[1])
+        filled = [(name, n) for name, n in pairs if n]
+        cells = [[name, f"{n:,}", share(n / n_rows)] for name, n in filled]
+        rows = [["column", "imputed cells", "share"], *cells] if cells else []
+        size = f"{n_rows:,} rows, {len(names):,} columns, {sum(counts):,} imputed cells in each."
+        how = [f"{key} = {self.info[key]}" for key in ("seed", "psmvae") if key in self.info]
+        n_shifts = len(self.info.get("shift", []))
+        shifts = f"Imputed cells were shifted ({n_shifts} shifts)." if n_shifts else ""
+        texts = [size, f"Made with {', '.join(how)}." if how else "", shifts]
+        title = f"{self.m:,} imputations{by}"
+        return [shortened(Section(title, rows, [text for text in texts if text]))]
+
+    def __repr__(self) -> str:
+        return as_text(self._sections())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._sections())
 
     def analyse(
         self,

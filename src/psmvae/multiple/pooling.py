@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -17,6 +17,8 @@ from psmvae.multiple import rubin
 from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.estimates import Estimates, check_same_terms, read_estimates
 from psmvae.multiple.likelihood import read_likelihood
+from psmvae.table.numbers import interval, number, p_value
+from psmvae.table.sections import Section, as_html, as_text, shortened
 
 Floats = NDArray[np.float64]
 ScaleName = Literal["identity", "log", "logit", "fisher_z"]
@@ -48,7 +50,7 @@ SCALES: dict[str, Scale] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PooledResults:
     """Estimates pooled by Rubin's rules; made by `Analyses.pool`.
 
@@ -124,6 +126,12 @@ class PooledResults:
         plain = {name: np.asarray(v).tolist() for name, v in columns.items()}
         return nw.from_dict(plain, backend=self.backend).to_native()
 
+    def __repr__(self) -> str:
+        return as_text(_pooled_sections(self))
+
+    def _repr_html_(self) -> str:
+        return as_html(_pooled_sections(self))
+
 
 class Analyses(Sequence[Any]):
     """Results of one analysis of every completed table; made by `MultipleImputation.analyse`.
@@ -164,6 +172,24 @@ class Analyses(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.results[index]
+
+    def _sections(self) -> list[Section]:
+        n = len(self.results)
+        kind = type(self.results[0]).__name__ if n else "no class"
+        own = Section(f"Analyses of {n:,} completed tables, results of {kind}", [], [])
+        try:
+            with warnings.catch_warnings():
+                # `pool` warns when it is called
+                warnings.simplefilter("ignore", MissingInformationWarning)
+                return [own, *_pooled_sections(self.pool())]
+        except (TypeError, ValueError) as error:
+            return [replace(own, paragraphs=[f"They cannot be pooled: {error}"])]
+
+    def __repr__(self) -> str:
+        return as_text(self._sections())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._sections())
 
     def pool(
         self,
@@ -346,6 +372,23 @@ class Analyses(Sequence[Any]):
             return float(given)
         known = [one.dfcom for one in each if one.dfcom is not None]
         return min(known) if len(known) == len(each) else float("inf")
+
+
+def _pooled_sections(results: PooledResults) -> list[Section]:
+    p = results.pooled
+    error = np.sqrt(p.t)
+    width = stats.t.ppf(0.975, p.df) * error
+    limits = np.stack([p.estimate, p.estimate - width, p.estimate + width])
+    back = SCALES[results.scale].inverse(limits)
+    numbers = np.stack([*back, error, p.df, rubin.p_value(p), p.fmi], axis=1).tolist()
+    rows = [["term", "estimate", "95 % CI", "std. error", "df", "p-value", "fmi"]]
+    for term, (estimate, low, high, *rest) in zip(results.terms, numbers, strict=True):
+        se, df, probability, fmi = rest
+        small = [number(se), number(df), p_value(probability), number(fmi, 2)]
+        rows.append([term, number(estimate), interval(low, high), *small])
+    scale = "" if results.scale == "identity" else f" on the {results.scale} scale"
+    title = f"Estimates pooled by Rubin's rules{scale} over {results.m} imputations"
+    return [shortened(Section(title, rows, []))]
 
 
 def _warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:

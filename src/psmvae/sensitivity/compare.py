@@ -15,6 +15,7 @@ from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
+    INTERCEPTS,
     Inference,
     check_alpha,
     check_standard_error,
@@ -22,6 +23,8 @@ from psmvae.sensitivity.inference import (
     pooled_inference,
     single_inference,
 )
+from psmvae.table.numbers import p_value
+from psmvae.table.sections import Section, as_html, as_text, shortened
 from psmvae.table.wording import quoted, repeated
 
 COMPLETE_CASES, MAR = "complete cases", "mar"
@@ -35,7 +38,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AssumptionComparison:
     """Estimates under several assumptions; made by `psmvae.compare_assumptions`.
 
@@ -125,6 +128,26 @@ class AssumptionComparison:
             f"{each}; it moves by at most {wording.rounded(moved, reference.std_error)} from that "
             f"under {self.assumptions[self.reference]!r}; the conclusion there, {found}, {end}."
         )
+
+    def _sections(self) -> list[Section]:
+        rows = [["assumption", "term", "estimate", f"{100 * (1 - self.alpha):g} % CI", "p-value"]]
+        for assumption, result in zip(self.assumptions, self.results, strict=True):
+            for term in self.terms:
+                one = result[term]
+                value, low, high = (
+                    wording.rounded(each, one.std_error)
+                    for each in (one.estimate, one.conf_low, one.conf_high)
+                )
+                rows.append([assumption, term, value, f"{low} to {high}", p_value(one.p_value)])
+        terms = [term for term in self.terms if term not in INTERCEPTS]
+        texts = [self.sentence(terms[0])] if len(terms) == 1 else []
+        return [shortened(Section("Estimates under several assumptions", rows, texts))]
+
+    def __repr__(self) -> str:
+        return as_text(self._sections())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._sections())
 
     def plot(self, ax: Any = None) -> Any:
         """Draw a forest plot, with a panel for each term.

@@ -23,6 +23,8 @@ from psmvae.sensitivity.inference import (
     pooled_inference,
 )
 from psmvae.table.frames import open_table
+from psmvae.table.numbers import p_value
+from psmvae.table.sections import Section, as_html, as_text, shortened
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TippingPoint:
     """Pooled estimates over a grid of shifts; made by `psmvae.tipping_point`.
 
@@ -185,6 +187,26 @@ class TippingPoint:
         ax = new_axes() if ax is None else ax
         (draw_tipping_curve if len(self.axes) == 1 else draw_tipping_map)(self, ax)
         return ax
+
+    def _sections(self) -> list[Section]:
+        deltas = [f"δ for {group}" for group in self.groups] or ["δ"]
+        level = f"{100 * (1 - self.alpha):g} % CI"
+        rows = [[*deltas, "estimate", level, "p-value", "conclusion"]]
+        for index in np.ndindex(self.holds.shape):
+            one = self.at(*index)
+            delta = [wording.exact(axis[k]) for axis, k in zip(self.axes, index, strict=True)]
+            low, high = (wording.rounded(end, one.std_error) for end in one[2:4])
+            value, probability = wording.rounded(one.estimate, one.std_error), p_value(one.p_value)
+            held = "holds" if self.holds[index] else "turns"
+            rows.append([*delta, value, f"{low} to {high}", probability, held])
+        title = f"Tipping point analysis of {self.term} over shifts of {self.column}"
+        return [shortened(Section(title, rows, [self.sentence()]))]
+
+    def __repr__(self) -> str:
+        return as_text(self._sections())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._sections())
 
     def at(self, *index: Any) -> Inference:
         """Return the results at a position of the grid.

@@ -1,0 +1,83 @@
+"""Filters of the templates: numbers and names as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from psmvae.table import numbers
+
+_EMPTY = "(empty name)"
+
+
+def count(n: int) -> str:
+    """Return a whole number with separators of thousands."""
+    return f"{n:,}"
+
+
+def count_of(n: int, what: str) -> str:
+    """Return a number with what is counted, in the plural where needed."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def number(value: Any) -> str:
+    """Return a number with four significant digits; text where it is undefined in a template."""
+    return numbers.number(value) if isinstance(value, int | float) else numbers.ABSENT
+
+
+def interval(limits: Mapping[str, Any] | Sequence[float], digits: int | None = None) -> str:
+    """Return the limits of an interval: ``conf_low`` and ``conf_high``, or a pair."""
+    low, high = (limits["conf_low"], limits["conf_high"]) if isinstance(limits, Mapping) else limits
+    return numbers.interval(low, high, digits)
+
+
+def value_range(summary: Mapping[str, Any]) -> str:
+    """Return the smallest and the largest value of a summary, which may be empty."""
+    return numbers.interval(summary.get("low"), summary.get("high"))
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a column, or words where it is empty."""
+    return name if name.strip() else _EMPTY
+
+
+def headings(names: Sequence[str], kind: str = "") -> list[tuple[str, str]]:
+    """Return headings of a table with the class of their cells."""
+    return [(shown_name(name), kind) for name in names]
+
+
+def missing_names(columns: Sequence[str], observed: Sequence[bool]) -> str:
+    """Return the names of the columns that a pattern misses."""
+    names = [shown_name(name) for name, seen in zip(columns, observed, strict=True) if not seen]
+    return ", ".join(names) or "none"
+
+
+def positions(
+    columns: Sequence[Mapping[str, Any]], needs: str = "name"
+) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return columns with their positions, which are in the names of figures.
+
+    Parameters
+    ----------
+    columns : sequence of dict
+        Columns of a section.
+    needs : str, default="name"
+        A list; columns for which it is empty are left out. The name is never left out.
+    """
+    return [(k, one) for k, one in enumerate(columns) if needs == "name" or one[needs]]
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "count": count,
+    "count_of": count_of,
+    "share": numbers.share,
+    "decimals": numbers.decimals,
+    "number": number,
+    "p_value": numbers.p_value,
+    "interval": interval,
+    "range": value_range,
+    "shown_name": shown_name,
+    "headings": headings,
+    "missing_names": missing_names,
+    "positions": positions,
+}
