@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from psmvae.multiple import MultipleImputation
     from psmvae.nn.architecture import Network
     from psmvae.nn.settings import JointMask, LatentMask, LogisticMask, NoMask
+    from psmvae.reporting import Report, report
     from psmvae.sensitivity import compare_assumptions, tipping_point
 
 __all__ = [
@@ -58,12 +59,14 @@ __all__ = [
     "NoMask",
     "NotMIWAEImputer",
     "PSMVAEImputer",
+    "Report",
     "SelfMask",
     "VAEImputer",
     "__version__",
     "compare_assumptions",
     "load",
     "missingness",
+    "report",
     "tipping_point",
 ]
 
@@ -78,6 +81,8 @@ _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")
     "compare_assumptions": "psmvae.sensitivity",
     "load": "psmvae.imputers",
     "missingness": "psmvae.describe",
+    "Report": "psmvae.reporting",
+    "report": "psmvae.reporting",
     "tipping_point": "psmvae.sensitivity",
 }
 

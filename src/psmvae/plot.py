@@ -15,28 +15,28 @@ import numpy as np
 from psmvae.describe.little import little_test
 from psmvae.graphics.axes import new_axes, titles
 from psmvae.graphics.labels import clean
-from psmvae.report.data.columns import read_columns
-from psmvae.report.data.diagnostics import convergence_data, training_data
-from psmvae.report.data.imputed import imputed_data
-from psmvae.report.data.mechanism import mechanism_data
-from psmvae.report.data.missing import missing_data
-from psmvae.report.data.relations import MaskRelations
-from psmvae.report.data.results import results_data
-from psmvae.report.data.table import shown_columns
-from psmvae.report.data.validation import validation_data
-from psmvae.report.drawing import imputed as draw_imputed
-from psmvae.report.drawing import mechanism as draw_mechanism
-from psmvae.report.drawing import missing as draw_missing
-from psmvae.report.drawing import results as draw_results
-from psmvae.report.drawing import validation as draw_validation
-from psmvae.report.figures import by_unit
+from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.diagnostics import convergence_data, training_data
+from psmvae.reporting.data.imputed import imputed_data
+from psmvae.reporting.data.mechanism import mechanism_data
+from psmvae.reporting.data.missing import missing_data
+from psmvae.reporting.data.relations import MaskRelations
+from psmvae.reporting.data.results import results_data
+from psmvae.reporting.data.table import shown_columns
+from psmvae.reporting.data.validation import validation_data
+from psmvae.reporting.drawing import imputed as draw_imputed
+from psmvae.reporting.drawing import mechanism as draw_mechanism
+from psmvae.reporting.drawing import missing as draw_missing
+from psmvae.reporting.drawing import results as draw_results
+from psmvae.reporting.drawing import validation as draw_validation
+from psmvae.reporting.figures import by_unit
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from psmvae.multiple import MultipleImputation
-    from psmvae.report.schema import ImputedColumn, MissingData
+    from psmvae.reporting.schema import ImputedColumn, MissingData
     from psmvae.sensitivity import AssumptionComparison, TippingPoint
 
 __all__ = [

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from psmvae import MultipleImputation
-from psmvae.report.data.columns import read_columns
-from psmvae.report.data.imputed import imputed_data
-from psmvae.report.data.mechanism import mechanism_data
-from psmvae.report.data.missing import missing_data
-from psmvae.report.data.relations import mask_relations
-from psmvae.report.data.table import table_data
-from psmvae.report.schema import SCHEMA
+from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.imputed import imputed_data
+from psmvae.reporting.data.mechanism import mechanism_data
+from psmvae.reporting.data.missing import missing_data
+from psmvae.reporting.data.relations import mask_relations
+from psmvae.reporting.data.table import table_data
+from psmvae.reporting.schema import SCHEMA
 
 HOSTILE_NAMES = (
     "<script>alert(1)</script>",

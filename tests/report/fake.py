@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from psmvae.report.schema import SCHEMA
+from psmvae.reporting.schema import SCHEMA
 
 HOSTILE = (
     "<script>window.hacked = true</script>",

@@ -1,6 +1,6 @@
 """Small sections of a report, made by hand."""
 
-from psmvae.report.data.sections import Sections
+from psmvae.reporting.data.sections import Sections
 
 NAMES = ("age", "bmi", "<b>|`x`", "empty")
 N_MISSING = (0, 60, 75, 100)

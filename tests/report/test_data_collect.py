@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 
 import psmvae
 from psmvae.multiple import MultipleImputation
-from psmvae.report.data.collect import collect
-from psmvae.report.markdown import to_markdown
-from psmvae.report.schema import SCHEMA, ReportData
+from psmvae.reporting.data.collect import collect
+from psmvae.reporting.markdown import to_markdown
+from psmvae.reporting.schema import SCHEMA, ReportData
 from psmvae.table import ColumnMismatchError
 from report.example import check_type, dates_table, hostile_table, mixed_table
 

@@ -12,11 +12,11 @@ from scipy.integrate import trapezoid
 from scipy.stats import gaussian_kde
 
 from psmvae import MICEImputer, MultipleImputation
-from psmvae.report import schema
-from psmvae.report.data.columns import read_columns
-from psmvae.report.data.density import density_data
-from psmvae.report.data.head import cell_text
-from psmvae.report.data.imputed import imputed_data
+from psmvae.reporting import schema
+from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.density import density_data
+from psmvae.reporting.data.head import cell_text
+from psmvae.reporting.data.imputed import imputed_data
 from report.example import (
     HOSTILE_NAMES,
     check_type,

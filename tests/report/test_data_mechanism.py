@@ -8,11 +8,11 @@ import pytest
 
 import psmvae
 from psmvae import MICEImputer, PSMVAEImputer
-from psmvae.report import schema
-from psmvae.report.data.columns import read_columns
-from psmvae.report.data.histogram import histogram
-from psmvae.report.data.mechanism import mechanism_data
-from psmvae.report.data.relations import mask_relations
+from psmvae.reporting import schema
+from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.histogram import histogram
+from psmvae.reporting.data.mechanism import mechanism_data
+from psmvae.reporting.data.relations import mask_relations
 from report.example import (
     check_type,
     dates_table,

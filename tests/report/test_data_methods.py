@@ -9,8 +9,8 @@ import pytest
 
 import psmvae
 from psmvae.multiple import Analyses
-from psmvae.report.data import repeat
-from psmvae.report.data.methods import methods_data
+from psmvae.reporting.data import repeat
+from psmvae.reporting.data.methods import methods_data
 from report import parts
 
 

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import psmvae
-from psmvae.report import schema
-from psmvae.report.data.columns import read_columns
-from psmvae.report.data.mechanism import mechanism_data
-from psmvae.report.data.missing import missing_data
-from psmvae.report.data.relations import mask_relations
-from psmvae.report.data.table import sampled_rows, shown_columns, table_data
+from psmvae.reporting import schema
+from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.mechanism import mechanism_data
+from psmvae.reporting.data.missing import missing_data
+from psmvae.reporting.data.relations import mask_relations
+from psmvae.reporting.data.table import sampled_rows, shown_columns, table_data
 from report.example import (
     check_type,
     dates_table,
@@ -236,7 +236,7 @@ def test_infinity_is_an_error():
 def test_neither_torch_nor_a_frame_library_is_needed(python):
     code = (
         "import sys\n"
-        "from psmvae.report.data import imputed, mechanism, missing, table\n"
+        "from psmvae.reporting.data import imputed, mechanism, missing, table\n"
         "made = missing.missing_data([[1.0, 2.0], [2.0, float('nan')], [3.0, 5.0]])\n"
         "print([n for n in ('torch', 'pandas', 'matplotlib', 'polars') if n in sys.modules])"
     )

@@ -10,7 +10,7 @@ import pytest
 
 import psmvae
 from psmvae.multiple import Analyses
-from psmvae.report.data.results import results_data
+from psmvae.reporting.data.results import results_data
 
 
 def mean_of_y(table):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import psmvae
-from psmvae.report.data.cautions import cautions
-from psmvae.report.data.summary import summary_data
+from psmvae.reporting.data.cautions import cautions
+from psmvae.reporting.data.summary import summary_data
 from report import parts
 
 

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import psmvae
-from psmvae.report.data.diagnostics import convergence_data, sample_size_data, training_data
-from psmvae.report.data.holdout import hide, hold_out
-from psmvae.report.data.validation import interval, transform, validation_data
+from psmvae.reporting.data.diagnostics import convergence_data, sample_size_data, training_data
+from psmvae.reporting.data.holdout import hide, hold_out
+from psmvae.reporting.data.validation import interval, transform, validation_data
 
 
 def gaussian_table(n: int = 1500, rho: float = 0.6, seed: int = 0) -> np.ndarray:

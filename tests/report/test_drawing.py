@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 from psmvae.graphics import labels, palette  # noqa: E402
-from psmvae.report.drawing import (  # noqa: E402
+from psmvae.reporting.drawing import (  # noqa: E402
     imputed,
     mechanism,
     missing,

@@ -13,8 +13,8 @@ from matplotlib import style  # noqa: E402
 from matplotlib.figure import Figure as Canvas  # noqa: E402
 
 from psmvae.graphics.palette import LIGHT  # noqa: E402
-from psmvae.report.figures import figures  # noqa: E402
-from psmvae.report.svg import to_svg  # noqa: E402
+from psmvae.reporting.figures import figures  # noqa: E402
+from psmvae.reporting.svg import to_svg  # noqa: E402
 from report.dictionary import HOSTILE, report_data, tipping_map  # noqa: E402
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -175,7 +175,7 @@ def test_pyplot_is_not_used(python):
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"
         "from report.dictionary import report_data\n"
-        "from psmvae.report.figures import figures\n"
+        "from psmvae.reporting.figures import figures\n"
         "data = report_data(['a', 'b'])\n"
         "figures(data)\n"
         "print('matplotlib.pyplot' in sys.modules)"

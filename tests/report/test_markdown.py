@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from psmvae.report.data.methods import methods_data
-from psmvae.report.data.summary import summary_data
-from psmvae.report.markdown import code_block, escape, table, to_markdown
+from psmvae.reporting.data.methods import methods_data
+from psmvae.reporting.data.summary import summary_data
+from psmvae.reporting.markdown import code_block, escape, table, to_markdown
 from report import parts
 
 HEADINGS = [

@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from psmvae.report.figures import Figure, figures
-from psmvae.report.page import MAX_BYTES, SECTIONS, printable, to_html, to_snippet
+from psmvae.reporting.figures import Figure, figures
+from psmvae.reporting.page import MAX_BYTES, SECTIONS, printable, to_html, to_snippet
 from report.fake import HOSTILE, fake
 
 VOID = {"meta", "br", "img", "input", "hr", "link", "path", "rect", "circle"}

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
-from psmvae.report.report import Report
+from psmvae.reporting.report import Report
 from psmvae.table.errors import TableError
 from report.fake import HOSTILE, fake
 

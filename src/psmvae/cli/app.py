@@ -16,6 +16,7 @@ from psmvae.cli.arguments import Device, Quiet, Seed
 from psmvae.cli.missingness_options import MissingnessOptions
 from psmvae.cli.option_groups import expanded
 from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
+from psmvae.cli.report_options import ReportOptions
 from psmvae.cli.run import run_app
 from psmvae.cli.sensitivity_options import SensitivityOptions
 from psmvae.cli.simulate_options import SimulateOptions
@@ -162,6 +163,26 @@ def missingness(options: MissingnessOptions, quiet: Quiet = False) -> None:
     from psmvae.cli.missingness import missingness
 
     missingness(options, Terminal(quiet=quiet))
+
+
+@app.command()
+@expanded
+def report(
+    files: Files,
+    source: ModelFiles,
+    options: ReportOptions,
+    model: ModelOptions,
+    run: RunOptions,
+    quiet: Quiet = False,
+) -> None:
+    """Impute a table and write a page on what is missing, why, and what was imputed.
+
+    psmvae report patients.csv -o report.html
+    """
+    fitted = ModelSource(model, run, source)
+    from psmvae.cli.report import report
+
+    report(files, fitted, options, Terminal(quiet=quiet))
 
 
 @app.command()

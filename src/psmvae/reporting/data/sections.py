@@ -1,0 +1,120 @@
+"""What the sections on methods and the summary are written from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psmvae.imputers.base import Imputer
+from psmvae.multiple import Analyses, MultipleImputation, PooledResults
+from psmvae.reporting.data.texts import listed
+from psmvae.reporting.schema import (
+    ImputedData,
+    MechanismData,
+    MissingData,
+    ResultsData,
+    TableData,
+    ValidationData,
+)
+
+OWN_VALUE = "own value"
+
+# What an imputer is called in an article.
+_METHODS = {
+    "PSMVAEImputer": "a pattern-set mixture variational autoencoder (PSMVAE)",
+    "VAEImputer": "a variational autoencoder",
+    "GMVAEImputer": "a Gaussian mixture variational autoencoder",
+    "DLGMImputer": "a deep latent Gaussian model",
+    "MIWAEImputer": "a missing data importance-weighted autoencoder (MIWAE)",
+    "NotMIWAEImputer": "an importance-weighted autoencoder with a selection model (not-MIWAE)",
+    "GAINImputer": "generative adversarial imputation nets (GAIN)",
+    "MICEImputer": "multivariate imputation by chained equations (MICE)",
+    "MissForestImputer": "chained random forests (missForest)",
+    "MeanImputer": "column means",
+}
+
+
+@dataclass(frozen=True)
+class Sections:
+    """The sections of a report that are made from numbers, and the objects behind them."""
+
+    table: TableData
+    missing: MissingData
+    mechanism: MechanismData
+    imputed: ImputedData | None
+    validation: ValidationData | None
+    results: ResultsData | None
+    imputer: Imputer | None = None
+    mi: MultipleImputation | None = None
+    analyses: Analyses | PooledResults | None = None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """How the imputations were made, as far as they say."""
+        return {} if self.mi is None else dict(self.mi.info)
+
+    @property
+    def imputer_name(self) -> str | None:
+        """Class of the imputer, None where it is not known."""
+        known = self.info.get("imputer")
+        if self.imputer is not None:
+            return type(self.imputer).__name__
+        return None if known is None else str(known)
+
+    @property
+    def method(self) -> str:
+        """What the imputer is called in an article."""
+        name = self.imputer_name
+        return "[method to be added]" if name is None else _METHODS.get(name, name)
+
+    @property
+    def m(self) -> int | None:
+        """Number of imputations."""
+        if self.imputed is not None:
+            return self.imputed["m"]
+        return None if self.results is None else self.results["m"]
+
+    @property
+    def seed(self) -> int | None:
+        """The `random_state` that repeats the fit; None where it was not an integer."""
+        given = getattr(self.imputer, "random_state", None)
+        return int(given) if isinstance(given, int | np.integer) else None
+
+    @property
+    def by_own_value(self) -> list[str]:
+        """Columns whose missing cells are explained by their own values."""
+        return [one["name"] for one in self.mechanism["columns"] if one["chosen"] == OWN_VALUE]
+
+    @property
+    def assumption(self) -> str:
+        """The assumption about missing cells, as the end of a sentence "cells were taken to be"."""
+        if self.imputer is None:
+            return "missing at random [to be confirmed: the imputer was not given]"
+        columns = [one for one in self.mechanism["columns"] if one["chosen"] == OWN_VALUE]
+        if columns:
+            names = listed([one["name"] for one in columns])
+            source = "by assumption" if all(one["assumed"] for one in columns) else (
+                "because these explain the masks of held-out rows as well as the other columns do"
+            )  # fmt: skip
+            return (
+                f"missing depending on their own values in {names} ({source}), and missing at "
+                "random in all other columns"
+            )
+        return _of_mask_model(self.imputer)
+
+    @property
+    def kinds(self) -> Counter[str]:
+        """Number of columns of each kind."""
+        return Counter(column["kind"] for column in self.missing["columns"])
+
+
+def _of_mask_model(imputer: Imputer) -> str:
+    setting = getattr(imputer, "mask_model", "none")
+    if getattr(imputer, "mechanism_", None) is not None:
+        return "missing at random: no column had values that explain its mask as well as the others"
+    if setting == "none":
+        return "missing at random"
+    return f"missing depending on what the mask model {setting!r} says"

@@ -1,0 +1,123 @@
+"""Section 1: the report in five sentences, and all warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psmvae.reporting.data.cautions import cautions
+from psmvae.reporting.data.sections import Sections
+from psmvae.reporting.data.texts import count, listed, p_value, share
+from psmvae.reporting.schema import SummaryData
+
+# Level of Little's test in the sentence.
+ALPHA = 0.05
+
+
+def summary_data(parts: Sections, notes: Sequence[str] = ()) -> SummaryData:
+    """Return five sentences and all warnings.
+
+    Parameters
+    ----------
+    parts : Sections
+        The other sections, and the objects that they were made from.
+    notes : sequence of str
+        Warnings that were given while imputations were made.
+
+    Returns
+    -------
+    SummaryData
+        As the schema of the report describes it.
+    """
+    warned = list(dict.fromkeys([*cautions(parts), *notes]))
+    sentences = [
+        _how_much(parts),
+        _which_sets(parts),
+        _mechanism(parts),
+        _how_good(parts),
+        _beware(warned),
+    ]
+    return {"sentences": sentences, "warnings": warned}
+
+
+def _how_much(parts: Sections) -> str:
+    table = parts.table
+    size = f"{count(table['n_rows'], 'row')} and {count(table['n_columns'], 'column')}"
+    if not table["n_missing"]:
+        return f"No cell is missing in {size}."
+    worst = max(parts.missing["columns"], key=lambda one: one["n_missing"])
+    return (
+        f"Of {count(table['n_cells'], 'cell')} in {size}, {table['n_missing']:,} "
+        f"({share(table['n_missing'] / table['n_cells'])}) are missing, most in "
+        f"{listed([worst['name']])} ({share(worst['fraction'])}); "
+        f"{count(table['n_complete_rows'], 'row')} "
+        f"({share(table['n_complete_rows'] / table['n_rows'])}) are complete."
+    )
+
+
+def _which_sets(parts: Sections) -> str:
+    patterns = parts.missing["patterns"]
+    incomplete = [row for row in patterns["rows"] if row["n_missing"]]
+    if not incomplete:
+        return "All rows have the same pattern, without missing cells."
+    first = incomplete[0]
+    pairs = zip(patterns["columns"], first["observed"], strict=True)
+    names = [name for name, observed in pairs if not observed]
+    text = (
+        f"The rows have {count(patterns['n_patterns'], 'pattern')} of missing cells; the most "
+        f"frequent incomplete one lacks {listed(names)} ({count(first['n'], 'row')}, "
+        f"{share(first['fraction'])})"
+    )
+    sets = parts.mechanism["sets"]
+    if len(sets) > 1:
+        sizes = ", ".join(share(one["fraction"]) for one in sets)
+        text += f", and the imputer found {len(sets)} sets of rows ({sizes})"
+    return f"{text}."
+
+
+def _mechanism(parts: Sections) -> str:
+    little = parts.missing["little"]
+    if not parts.table["n_missing"]:
+        return "There is no mechanism to describe, because no cell is missing."
+    if little["p_value"] is None:
+        test = "Little's test is not available"
+    elif little["p_value"] < ALPHA:
+        p = p_value(little["p_value"])
+        test = f"Little's test speaks against cells missing completely at random ({p})"
+    else:
+        p = p_value(little["p_value"])
+        test = f"Little's test finds no evidence against cells missing completely at random ({p})"
+    if not parts.mechanism["compared"]:
+        return f"{test}; explanations of the masks were not compared."
+    names = parts.by_own_value
+    if not names:
+        return (
+            f"{test}; in the comparison of explanations, no column had values that explain its own "
+            "mask as well as the other columns do."
+        )
+    return f"{test}; the masks of {listed(names)} are taken to depend on the missing values."
+
+
+def _how_good(parts: Sections) -> str:
+    found = parts.validation
+    if found is None or not found["methods"]:
+        return "How good the imputations are was not measured on held-out cells."
+    own, *others = found["methods"]
+    error = found["error"][own]
+    compared = [f"{method} {found['error'][method]:.2f}" for method in others]
+    against = f" ({', '.join(compared)})" if compared else ""
+    text = (
+        f"On {count(found['n_cells'], 'held-out cell')}, the mean error of {own} over columns was "
+        f"{'not defined' if error is None else f'{error:.2f}'}{against}, in standard deviations or "
+        "shares of wrong levels"
+    )
+    if found["coverage"] is not None:
+        text += f", and 90 % intervals contained {share(found['coverage'])} of the true values"
+    return f"{text}."
+
+
+def _beware(warned: Sequence[str]) -> str:
+    if not warned:
+        return "There are no warnings."
+    if len(warned) == 1:
+        return f"There is one warning: {warned[0]}"
+    return f"There are {len(warned)} warnings, the first: {warned[0]}"

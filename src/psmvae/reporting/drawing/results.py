@@ -1,0 +1,95 @@
+"""Pictures of what follows: pooled estimates, assumptions and tipping points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from psmvae.graphics import labels
+from psmvae.graphics.axes import frame, intervals, key, names, numbers, titles
+from psmvae.graphics.palette import BG, MUTED, OBSERVED
+from psmvae.reporting.schema import AssumptionRow, EstimateRow, TippingData
+from psmvae.sensitivity.plots import draw_curve, draw_intervals, draw_map
+from psmvae.sensitivity.tipping import turning_points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+
+def draw_estimates(ax: Axes, rows: Sequence[EstimateRow]) -> None:
+    """Draw pooled estimates with 95 % intervals, above those of complete cases."""
+    compared = any(row["complete_cases"] is not None for row in rows)
+    shift = 0.16 if compared else 0.0
+    place = np.arange(len(rows))
+    other = [(k, row["complete_cases"]) for k, row in enumerate(rows) if row["complete_cases"]]
+    if other:
+        below = np.array([k for k, _ in other]) + shift
+        values = np.array([each for _, each in other], dtype=float)
+        intervals(ax, below, values[:, 1], values[:, 2], along="x", color=MUTED, lw=1.4)
+        look: dict[str, Any] = {"mec": MUTED, "mfc": BG, "ms": 5.5, "mew": 1.3}
+        ax.plot(values[:, 0], below, "o", ls="none", label="complete cases", **look)
+    # None, of an analysis without standard errors, is NaN, which is not drawn
+    low, high = (
+        np.array([row[end] for row in rows], dtype=float) for end in ("conf_low", "conf_high")
+    )
+    intervals(ax, place - shift, low, high, along="x", color=OBSERVED, lw=2.2)
+    ax.plot(
+        [row["estimate"] for row in rows], place - shift, "o", color=OBSERVED, ms=6.5, mew=0,
+        ls="none", label="pooled, 95 % interval",
+    )  # fmt: skip
+    ax.axvline(0, color=MUTED, lw=0.8, zorder=0.5)
+    frame(ax, grid="x")
+    names(ax, [row["term"] for row in rows])
+    numbers(ax, "x")
+    titles(ax, x="estimate")
+    handles, _ = ax.get_legend_handles_labels()
+    key(ax, handles[::-1])
+
+
+def draw_assumptions(ax: Axes, rows: Sequence[AssumptionRow], *, null: float = 0.0) -> None:
+    """Draw the estimates of one term under each assumption."""
+    estimate, low, high = (
+        [row[part] for row in rows] for part in ("estimate", "conf_low", "conf_high")
+    )
+    draw_intervals(
+        ax, [row["assumption"] for row in rows], estimate, low, high, null=null,
+        xlabel=f"{labels.isolated(rows[0]['term'], 28)} with 95 % interval" if rows else "",
+    )  # fmt: skip
+
+
+def draw_tipping(ax: Axes, data: TippingData) -> None:
+    """Draw the estimate over δ, or a map over the δ of two groups."""
+    estimate, low, high = (
+        np.array(data[part], dtype=float) for part in ("estimate", "conf_low", "conf_high")
+    )
+    axes = [np.array(axis, dtype=float) for axis in data["axes"]]
+    holds = np.array(data["holds"], dtype=bool)
+    margin = margin_of(holds, low, high, data["null"])
+    column, term = labels.isolated(data["column"], 22), labels.isolated(data["term"], 28)
+    if len(axes) == 1:
+        draw_curve(
+            ax, axes[0], estimate[:, 0], low[:, 0], high[:, 0], null=data["null"],
+            points=turning_points(axes[0], margin[:, 0]), interval="interval",
+            xlabel=f"δ, imputed values of {column}", ylabel=term,
+        )  # fmt: skip
+        return
+    one, other = (labels.isolated(group, 16) for group in data["groups"])
+    draw_map(
+        ax, axes[0], axes[1], estimate, margin, null=data["null"], label=term,
+        xlabel=f"δ for {one}, imputed values of {column}", ylabel=f"δ for {other}",
+    )  # fmt: skip
+
+
+def margin_of(holds: NDArray[np.bool_], low: Floats, high: Floats, null: float) -> Floats:
+    """Return the distance of the limits from `null`, positive where the conclusion holds.
+
+    The conclusion is that the estimate is above `null`, below it, or not distinguished from it:
+    the one of which `holds` is the result.
+    """
+    candidates = (low - null, null - high, np.minimum(high - null, null - low))
+    return max(candidates, key=lambda margin: int(((margin > 0) == holds).sum()))
