@@ -10,7 +10,8 @@ import pytest
 import psmvae as package
 
 COMMANDS = [
-    "impute", "analyse", "sensitivity", "fit", "sets", "info", "missingness", "simulate", "demo",
+    "impute", "analyse", "sensitivity", "fit", "sets", "info", "missingness", "report", "simulate",
+    "demo",
 ]  # fmt: skip
 QUICK = ["--epochs", "2", "--draws", "4", "--device", "cpu"]
 
@@ -84,7 +85,9 @@ def test_demo_prints_its_comparison_and_writes_its_files(psmvae, tmp_path):
         assert method in result.out
     assert "Pooled over 20 imputations, mean outcome:" in " ".join(result.out.split())
     files = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert files == ["demo.png", "filled.csv", "sets.csv", "trial.csv", "truth.csv"]
+    assert files == [
+        "demo.png", "filled.csv", "report.html", "sets.csv", "trial.csv", "truth.csv",
+    ]  # fmt: skip
     assert (tmp_path / "out" / "demo.png").read_bytes().startswith(b"\x89PNG")
 
     read = {

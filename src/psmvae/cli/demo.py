@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from psmvae.demo import check_folder, run_study, write_files
+from psmvae.demo import check_folder, make_report, run_study, write_files
 from psmvae.simulate.trial import OUTCOME
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def demo(folder: Path, *, seed: int, quick: bool, device: str, terminal: Termina
     terminal.say(f"Simulating a trial of {n} patients and imputing its missing cells")
     with terminal.training() as callback:
         study = run_study(n=n, seed=seed, max_epochs=max_epochs, device=device, callback=callback)
-    paths = write_files(study, folder)
+    with terminal.steps() as progress:
+        report = make_report(study, validate=not quick, progress=progress)
+    paths = write_files(study, report, folder)
     console = Console()
     console.print(_comparison(study))
     console.print(Text(_ABOUT_MASK_MODEL))

@@ -6,26 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psmvae.simulate.trial import DROPOUT_REASONS
+from psmvae.simulate.trial import DROPOUT_REASONS, OUTCOME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from psmvae.demo.study import Study
+    from psmvae.reporting import Report
 
-FIGURE = "demo.png"
+FIGURE, REPORT = "demo.png", "report.html"
 
 
 def check_folder(folder: Path) -> None:
-    """Create the folder and check that matplotlib is installed, before any time is spent."""
+    """Create the folder and check what the report needs, before any time is spent."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} exists and is not a folder")
     try:
+        import jinja2  # noqa: F401
         import matplotlib as mpl  # noqa: F401
     except ImportError as error:
-        message = "the demo draws a figure and needs matplotlib: pip install 'psmvae[plot]'"
+        message = f"the demo writes a report and needs {error.name}: pip install 'psmvae[report]'"
         raise ImportError(message) from error
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -38,8 +41,24 @@ def sets_table(sets: NDArray[np.int64], proba: NDArray[np.float64]) -> Any:
     return pa.table({"row": np.arange(1, len(sets) + 1), "set": sets, **probabilities})
 
 
-def write_files(study: Study, folder: Path) -> list[Path]:
-    """Write the tables and the figure; files of an earlier demo are replaced."""
+def make_report(
+    study: Study, *, validate: bool = True, progress: Callable[[str], None] | None = None
+) -> Report:
+    """Make the report of the demo, with a tipping point analysis of the treatment effect."""
+    from psmvae.demo.study import EFFECT, mean_and_effect
+    from psmvae.reporting import report
+    from psmvae.sensitivity import tipping_point
+
+    deltas = np.linspace(0, 20, 11)
+    tipping = tipping_point(study.mi, mean_and_effect, OUTCOME, deltas, term=EFFECT)
+    return report(
+        study.table, imputer=study.imputer, mi=study.mi, analyses=study.analyses,
+        sensitivity=tipping, title="A simulated trial", validate=validate, progress=progress,
+    )  # fmt: skip
+
+
+def write_files(study: Study, report: Report, folder: Path) -> list[Path]:
+    """Write the tables, the figure and the report; files of an earlier demo are replaced."""
     import pyarrow as pa
 
     from psmvae.demo.figure import draw
@@ -61,4 +80,5 @@ def write_files(study: Study, folder: Path) -> list[Path]:
         write_table(table, folder / name, force=True)
     with atomic_path(folder / FIGURE) as temporary:
         draw(study, temporary)
-    return [folder / name for name in ("trial.csv", *tables, FIGURE)]
+    report.write_html(folder / REPORT)
+    return [folder / name for name in ("trial.csv", *tables, FIGURE, REPORT)]

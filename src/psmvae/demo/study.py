@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BOUNDS = dict.fromkeys(("baseline", "week4", "week8", OUTCOME, "adherence"), (0.0, 100.0))
 
 N_IMPUTATIONS = 20
+EFFECT = "active - control"
 
 Filled = dict[str, "NDArray[np.float64]"]  # the filled values of each column
 
@@ -137,7 +138,7 @@ def mean_and_effect(table: Any) -> dict[str, tuple[float, float]]:
     of_mean = [values.var(ddof=1) / len(values) for values in (outcome, *arms)]
     return {
         "mean outcome": (float(outcome.mean()), float(of_mean[0])),
-        "active - control": (float(arms[0].mean() - arms[1].mean()), float(sum(of_mean[1:]))),
+        EFFECT: (float(arms[0].mean() - arms[1].mean()), float(sum(of_mean[1:]))),
     }
 
 
