@@ -50,7 +50,7 @@ def make_report(
     from psmvae.sensitivity import tipping_point
 
     deltas = np.linspace(0, 20, 11)
-    tipping = tipping_point(study.mi, mean_and_effect, OUTCOME, deltas, term=EFFECT)
+    tipping = tipping_point(study.mi, mean_and_effect, OUTCOME, deltas, by="arm", term=EFFECT)
     return report(
         study.table, imputer=study.imputer, mi=study.mi, analyses=study.analyses,
         sensitivity=tipping, title="A simulated trial", validate=validate, progress=progress,

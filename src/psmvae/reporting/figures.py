@@ -35,6 +35,7 @@ __all__ = ["Figure", "figures"]
 T = TypeVar("T")
 
 # Sizes in points. On a telephone of 390 pixels a point is about a pixel.
+_INTERCEPTS = ("Intercept", "const", "(Intercept)")
 _WIDE, _SMALL = 380.0, 320.0
 _ROW, _CLOSE_ROW = 17.0, 13.5
 # Points of a scatter plot and of the rows of a strip: in a small picture more hide each other.
@@ -238,12 +239,12 @@ def _validation(data: ValidationData) -> Iterator[Figure]:
 
 def _results(data: ResultsData) -> Iterator[Figure]:
     make = _maker("results")
-    if data["estimates"]:
+    # an intercept is often far from the other terms, which would be drawn as one point
+    slopes = [row for row in data["estimates"] if row["term"] not in _INTERCEPTS]
+    if estimates := slopes or data["estimates"]:
         yield make(
-            "estimates", _WIDE, _rows(1.5 * len(data["estimates"])),
-            [row["term"] for row in data["estimates"]],
-            lambda ax: draw_results.draw_estimates(ax, data["estimates"]),
-            alt.estimates(data["estimates"]),
+            "estimates", _WIDE, _rows(1.5 * len(estimates)), [row["term"] for row in estimates],
+            lambda ax: draw_results.draw_estimates(ax, estimates), alt.estimates(estimates),
         )  # fmt: skip
     terms = dict.fromkeys(row["term"] for row in data["assumptions"])
     for k, term in enumerate(terms):
