@@ -18,6 +18,7 @@ from psmvae.reporting import report as make_report
 from psmvae.sensitivity.tipping import tipping_point
 from psmvae.table.frames import open_table
 from psmvae.table.paths import atomic_path
+from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,7 @@ def report(files: Files, source: ModelSource, options: ReportOptions, terminal: 
                 mi = imputer.impute_multiple(table.modelled, n, random_state=source.run.seed)
         else:
             mi = long_file.read_long(options.imputations, files.na)
+            _check_same_table(mi, table.modelled, options.imputations, files.table)
     if not mi.mask.any():
         warn_of_codes(table.modelled)
     fits, tipping = _analysed(mi, options, source.run.seed, terminal)
@@ -82,6 +84,17 @@ def _check_no_model(source: ModelSource) -> None:
     given = source.given()
     if given:
         raise UsageError(f"--imputations has the imputations, so that {given[0]} has no effect")
+
+
+def _check_same_table(mi: MultipleImputation, table: Any, imputations: Path, path: Path) -> None:
+    """Refuse imputations of another table."""
+    names = open_table(mi.original).names
+    if list(names) != table.column_names or len(mi.mask) != table.num_rows:
+        raise ValueError(
+            f"{imputations} has imputations of another table than {path}: {len(mi.mask):,} rows "
+            f"and the columns {quoted(names)}, not {table.num_rows:,} rows and the columns "
+            f"{quoted(table.column_names)}"
+        )
 
 
 def _analysed(

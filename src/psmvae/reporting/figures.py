@@ -34,8 +34,8 @@ __all__ = ["Figure", "figures"]
 
 T = TypeVar("T")
 
-# Sizes in points. On a telephone of 390 pixels a point is about a pixel.
 _INTERCEPTS = ("Intercept", "const", "(Intercept)")
+# Sizes in points. On a telephone of 390 pixels a point is about a pixel.
 _WIDE, _SMALL = 380.0, 320.0
 _ROW, _CLOSE_ROW = 17.0, 13.5
 # Points of a scatter plot and of the rows of a strip: in a small picture more hide each other.
