@@ -159,7 +159,13 @@ def test_tabs_follow_clicks_and_arrow_keys(visit, files):
     assert selected() == 0
     tabs.nth(1).click()
     assert selected() == 1
-    for key, place in (("ArrowRight", 2), ("End", 4), ("ArrowRight", 0), ("ArrowLeft", 4), ("Home", 0)):
+    for key, place in (
+        ("ArrowRight", 2),
+        ("End", 4),
+        ("ArrowRight", 0),
+        ("ArrowLeft", 4),
+        ("Home", 0),
+    ):
         page.keyboard.press(key)
         assert selected() == place
         assert tabs.nth(place).evaluate("one => one === document.activeElement")
