@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from psmvae._version import __version__
 
 if TYPE_CHECKING:
+    from psmvae import plot as plot
     from psmvae.describe import MissingnessReport, missingness
     from psmvae.imputers import (
         DLGMImputer,
@@ -81,7 +82,13 @@ _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")
 }
 
 
+# Modules of functions, imported when they are first used: ``psmvae.plot.pattern(df)``.
+_MODULES = ("plot",)
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOME:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
@@ -89,4 +96,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

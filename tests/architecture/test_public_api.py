@@ -21,6 +21,7 @@ MODULES = [
     "psmvae.mechanism",
     "psmvae.simulate",
     "psmvae.multiple",
+    "psmvae.plot",
     "psmvae.sensitivity",
     "psmvae.table",
 ]

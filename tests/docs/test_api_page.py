@@ -11,6 +11,7 @@ MODULES = (
     "psmvae.mechanism",
     "psmvae.simulate",
     "psmvae.multiple",
+    "psmvae.plot",
     "psmvae.sensitivity",
     "psmvae.nn.mask",
     "psmvae.table",

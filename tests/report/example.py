@@ -1,269 +1,326 @@
-"""The dictionary of a report with every part filled in."""
+"""Tables of all kinds, imputations without a model, and a complete report for tests.
+
+``mixed_table``, ``hostile_table`` and ``wide_table`` are pandas frames with missing cells;
+``in_library`` converts them; ``imputations`` completes a table by draws of observed values;
+``report_data`` returns a `ReportData` in which every section is filled.
+"""
+
+import types
+import typing
 
 import numpy as np
+import pandas as pd
 
-HOSTILE = [
+from psmvae import MultipleImputation
+from psmvae.report.data.columns import read_columns
+from psmvae.report.data.imputed import imputed_data
+from psmvae.report.data.mechanism import mechanism_data
+from psmvae.report.data.missing import missing_data
+from psmvae.report.data.relations import mask_relations
+from psmvae.report.data.table import table_data
+from psmvae.report.schema import SCHEMA
+
+HOSTILE_NAMES = (
     "<script>alert(1)</script>",
-    "</svg><p>",
-    "\"quotes\" & 'single'",
-    "$x^2$ and $",
-    "two\nlines\tand a tab",
-    "x" * 300,
-    "🧪 emoji 👩‍🔬",
-    "שלום עולם",
-    "\u202eevil\u202c",
+    "\"quotes' & ampersand",
+    "</svg></style><img src=x onerror=alert(1)>",
+    "שם מימין לשמאל \u202e",
+    "🙂 emoji",
+    "long " + "x" * 295,
     "",
-    "bell\x07 nul\x00 \ud800 \ufffe",
-    "]]> &lt; %s {0}",
-]
+    "$math_{x}$ \\frac{1}{2} %s {0}",
+)
+"""Names that a page must show as text."""
 
 
-def report_data(names=None, n_levels=3, seed=0):
-    """Return a dictionary with numeric columns and, every fourth, columns with levels."""
+def mixed_table(n=300, seed=0):
+    """Return a frame with all kinds of columns, among them an empty and a constant one."""
     rng = np.random.default_rng(seed)
-    names = list(names or ["age", "bmi", "chol", "smoker", "income", "glucose"])
-    d = len(names)
-    fraction = np.sort(rng.uniform(0.02, 0.6, d))[::-1]
-    has_levels = [k % 4 == 3 for k in range(d)]
-    level_names = [
-        f"{HOSTILE[k % len(HOSTILE)] if names[0] in HOSTILE else 'level'} {k}"
-        for k in range(n_levels)
-    ]
-    kinds = ["categorical" if each else "real" for each in has_levels]
-    patterns = rng.random((min(25, 2**d), d)) > fraction
-    patterns[0] = True
-    counts = np.sort(rng.integers(1, 4000, len(patterns)))[::-1]
-    mask = rng.random((300, d)) < fraction
-    correlation = np.clip(np.corrcoef(mask.T) * 4, -1, 1)
-    np.fill_diagonal(correlation, 1)
-    return {
-        "schema": 1,
-        "title": "A table",
-        "table": {
-            "n_rows": 10_000, "n_columns": d, "n_cells": 10_000 * d,
-            "n_missing": int(10_000 * fraction.sum()), "n_complete_rows": 1000,
-            "n_incomplete_columns": d, "shown": names, "n_sampled": 10_000,
-        },
-        "summary": {"sentences": [], "warnings": []},
-        "missing": {
-            "columns": [
-                {
-                    "name": name, "kind": kinds[k], "n_missing": int(10_000 * fraction[k]),
-                    "fraction": float(fraction[k]), "influx": float(rng.uniform(0, 0.6)),
-                    "outflux": float(rng.uniform(0.2, 0.9)),
-                }
-                for k, name in enumerate(names)
-            ],
-            "patterns": {
-                "columns": names,
-                "rows": [
-                    {
-                        "observed": row.tolist(), "n": int(n), "fraction": float(n / counts.sum()),
-                        "n_missing": int((~row).sum()),
-                    }
-                    for row, n in zip(patterns, counts, strict=True)
-                ],
-                "n_patterns": 132,
-            },
-            "correlation": {"columns": names, "values": correlation.tolist()},
-            "row_map": {
-                "columns": names, "first_row": [100 * k for k in range(100)],
-                "fraction": rng.beta(2, 2 / fraction, size=(100, d)).tolist(),
-            },
-            "little": {"statistic": 1.0, "df": 1, "p_value": 0.5, "sentence": ""},
-        },
-        "mechanism": {
-            "imputer": "PSMVAEImputer", "compared": True,
-            "columns": [
-                _mechanism(name, names, fraction[k], level_names if has_levels[k] else None, rng)
-                for k, name in enumerate(names)
-            ],
-            "sets": [
-                {
-                    "number": k, "fraction": share, "mechanism": "", "missing": "",
-                    "differs_in": "",
-                    "mask_rates": {name: float(rng.beta(0.5, 1)) for name in names},
-                }
-                for k, share in enumerate((0.5, 0.3, 0.15, 0.05))
-            ],
-        },
-        "imputed": {
-            "imputer": "PSMVAEImputer", "m": 20,
-            "columns": [
-                _imputed(name, kinds[k], level_names if has_levels[k] else None, rng)
-                for k, name in enumerate(names)
-            ],
-            "scatters": [
-                {
-                    "x": names[0], "y": names[-1],
-                    "observed": rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], 200).tolist(),
-                    "imputed": rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 100).tolist(),
-                }
-            ],
-            "head": {"columns": names, "row_numbers": [], "cells": [], "imputed": []},
-        },
-        "validation": _validation(names, kinds, rng),
-        "results": _results(names, rng),
-        "methods": {
-            "paragraph": "", "questions": [], "versions": {}, "seed": 0, "parameters": {},
-            "command": "",
-        },
-    }  # fmt: skip
-
-
-def _mechanism(name, names, fraction, levels, rng):
-    if levels is None:
-        values = rng.normal(50, 10, 500)
-        counts, edges = np.histogram(values, bins=20)
-        x = np.linspace(edges[0], edges[-1], 40)
-        observed = {"edges": edges.tolist(), "levels": None, "counts": counts.tolist()}
-        p = 0.5 / (1 + np.exp(-(x - 55) / 5)) + 0.02
-        value = x.tolist()
-    else:
-        observed = {
-            "edges": None,
-            "levels": levels,
-            "counts": rng.integers(5, 500, len(levels)).tolist(),
-        }
-        p = rng.uniform(0.1, 0.6, len(levels))
-        value = list(levels)
-    low, high = np.clip(p - 0.08, 0, 1), np.clip(p + 0.1, 0, 1)
-    others = [each for each in names if each != name][:5]
-    predictors = [
+    age = rng.normal(50, 12, n).round(1)
+    income = np.exp(rng.normal(8, 0.5, n) + 0.01 * (age - 50))
+    frame = pd.DataFrame(
         {
-            "predictor": each, "by": "mask" if k % 2 else "value", "auc": 0.8 - 0.05 * k,
-            "conf_low": 0.75 - 0.05 * k, "conf_high": 0.84 - 0.05 * k,
-        }
-        for k, each in enumerate(others)
-    ]  # fmt: skip
-    predictors.append(
-        {
-            "predictor": "",
-            "by": "all other columns",
-            "auc": 0.86,
-            "conf_low": None,
-            "conf_high": None,
+            "age": age,
+            "income": income,
+            "visits": pd.array(rng.poisson(12, n), dtype="Int64"),
+            "smoker": pd.array(rng.random(n) < 0.3, dtype="boolean"),
+            "city": rng.choice(["Basel", "Bern", "Zürich"], n).astype(object),
+            "health": pd.Categorical(
+                rng.choice(["bad", "fair", "good"], n), ["bad", "fair", "good"], ordered=True
+            ),
+            "group": pd.Categorical(rng.choice(["a", "b", "c", "d"], n)),
+            "code": rng.choice([0.0, 1.0], n),
+            "id": rng.permutation(n) * 1.5,
+            "constant": np.full(n, 7.5),
+            "void": np.full(n, np.nan),
         }
     )
-    return {
-        "name": name, "fraction": float(fraction), "chosen": "own value", "assumed": False,
-        "likelihoods": {"own value": 3.0, "at random": 1.0}, "shape": "above", "at_risk": 0.3,
-        "sentence": "",
-        "odds": {
-            "value": value, "probability": p.tolist(), "low": low.tolist(), "high": high.tolist()
-        },
-        "observed": observed, "predictors": predictors,
-    }  # fmt: skip
-
-
-def _imputed(name, kind, levels, rng):
-    column = {
-        "name": name, "kind": kind, "n_imputed": 100, "n_outside": 0, "observed": None,
-        "imputed": None, "density": None, "bars": None, "strip": None,
-    }  # fmt: skip
-    if levels is not None:
-        observed, imputed = rng.dirichlet(np.ones(len(levels)), 2)
-        column["bars"] = {
-            "levels": levels, "observed": observed.tolist(), "imputed": imputed.tolist(),
-            "imputed_low": (0.8 * imputed).tolist(), "imputed_high": (1.1 * imputed).tolist(),
-        }  # fmt: skip
-        return column
-    x = np.linspace(20, 90, 100)
-
-    def density(mean, sd):
-        return (np.exp(-0.5 * ((x - mean) / sd) ** 2) / sd / 2.507).tolist()
-
-    column["density"] = {
-        "x": x.tolist(), "observed": density(50, 9),
-        "imputed": [density(58 + rng.normal(), 10 + rng.normal()) for _ in range(10)],
-    }  # fmt: skip
-    column["strip"] = {
-        "observed": rng.normal(50, 9, 200).tolist(),
-        "imputed": [rng.normal(58, 10, 50).tolist() for _ in range(5)],
+    lost = {
+        "income": (income > 3500) & (rng.random(n) < 0.7),
+        "visits": rng.random(n) < 0.15,
+        "smoker": (age > 55) & (rng.random(n) < 0.5),
+        "city": rng.random(n) < 0.1,
+        "health": rng.random(n) < 0.2,
+        "group": rng.random(n) < 0.05,
+        "code": rng.random(n) < 0.12,
+        "constant": rng.random(n) < 0.1,
     }
-    return column
+    for name, where in lost.items():
+        frame.loc[where, name] = None
+    return frame
 
 
-def _validation(names, kinds, rng):
-    methods = ["PSMVAEImputer", "mean", "MICE"]
-    columns = []
-    for name, kind in zip(names, kinds, strict=True):
-        truth = rng.normal(50, 9, 100)
-        point = 50 + 0.6 * (truth - 50) + rng.normal(0, 5, 100)
-        numeric = kind == "real"
-        columns.append(
-            {
-                "name": name, "kind": kind, "n": 412,
-                "error": dict(zip(methods, rng.uniform(0.4, 1, 3).tolist(), strict=True)),
-                "coverage": 0.89 if numeric else None,
-                "truth": truth.tolist() if numeric else [],
-                "point": point.tolist() if numeric else [],
-                "low": (point - 12).tolist() if numeric else [],
-                "high": (point + 12).tolist() if numeric else [],
-                "pit": rng.multinomial(412, np.ones(10) / 10).tolist() if numeric else [0] * 10,
-            }
-        )  # fmt: skip
+def hostile_table(n=200, seed=1):
+    """Return a frame whose names and levels are those of `HOSTILE_NAMES`."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            name: rng.normal(size=n) if k % 2 else rng.choice(HOSTILE_NAMES, n).astype(object)
+            for k, name in enumerate(HOSTILE_NAMES)
+        }
+    )
+    for name in HOSTILE_NAMES:
+        frame.loc[rng.random(n) < 0.2, name] = None
+    return frame
+
+
+def dates_table(n=120, seed=2):
+    """Return a frame with columns that no imputer models, and one that they do."""
+    rng = np.random.default_rng(seed)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
+    frame = pd.DataFrame({"day": days, "x": rng.normal(size=n)})
+    frame["date"] = [day.date() for day in days]
+    frame.loc[:19, "day"] = pd.NaT
+    frame.loc[30:59, "date"] = None
+    frame.loc[rng.random(n) < 0.3, "x"] = np.nan
+    return frame
+
+
+def wide_table(n=100, n_columns=70, seed=3):
+    """Return a frame with more columns than are shown; later ones have more missing cells."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, n_columns))
+    x[rng.random(x.shape) < np.arange(n_columns) / n_columns * 0.3] = np.nan
+    return pd.DataFrame(x, columns=[f"column {j}" for j in range(n_columns)])
+
+
+def in_library(frame, library):
+    """Return the frame as a table of pandas, polars, pyarrow or numpy (objects)."""
+    if library == "pandas":
+        return frame
+    if library == "numpy":
+        return frame.astype(object).where(frame.notna(), None).to_numpy()
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if library == "pyarrow":
+        return table
+    import polars as pl
+
+    # by a dict, since polars otherwise renames a column without a name
+    return pl.DataFrame(
+        {name: pl.from_arrow(column) for name, column in zip(frame, table, strict=True)}
+    )
+
+
+def imputations(frame, m=3, seed=0):
+    """Complete a pandas frame by draws of observed values; empty columns stay empty."""
+    rng = np.random.default_rng(seed)
+    missing = frame.isna().to_numpy() & frame.notna().any().to_numpy()
+    tables = []
+    for _ in range(m):
+        table = frame.copy()
+        for j, name in enumerate(frame):
+            rows = np.flatnonzero(missing[:, j])
+            donors = frame[name].dropna()
+            if len(rows):
+                table.loc[rows, name] = donors.iloc[rng.integers(len(donors), size=len(rows))].array
+        tables.append(table)
+    return MultipleImputation(frame, tuple(tables), missing, {"imputer": "HotDeck", "seed": seed})
+
+
+def fitted_mice(frame, **parameters):
+    """Return a quick MICE imputer with a comparison of mechanisms."""
+    from psmvae import MICEImputer
+
+    return MICEImputer(mask_model="auto", max_iter=2, random_state=0, **parameters).fit(frame)
+
+
+def report_data(frame=None, mi=None, imputer=None):
+    """Return a report of a table in which no section is None.
+
+    Sections 2 to 4 are computed from the table; the others hold plausible numbers.
+    """
+    frame = mixed_table() if frame is None else frame
+    mi = imputations(frame, m=5) if mi is None else mi
+    columns = read_columns(frame)
+    table = table_data(columns)
+    relations = mask_relations(columns, shown=table["shown"])
+    imputed = imputed_data(mi, columns=columns, shown=table["shown"])
     return {
-        "sentence": "", "n_cells": 412 * len(names), "methods": methods,
-        "error": dict.fromkeys(methods, 0.5), "coverage": 0.89,
-        "pit": rng.multinomial(1000, np.ones(10) / 10).tolist(), "columns": columns,
+        "schema": SCHEMA,
+        "title": "Missing values and imputations",
+        "table": table,
+        "summary": {
+            "sentences": [
+                f"{table['n_missing']:,} of {table['n_cells']:,} cells are missing.",
+                "Rows fall into one pattern set.",
+                "Explanations of the masks were not compared.",
+                "Of 100 held-out cells, 90 % were within their 90 % intervals.",
+                "There is one warning.",
+            ],
+            "warnings": ["column 'void' has no observed value"],
+        },
+        "missing": missing_data(columns, report=relations, shown=table["shown"]),
+        "mechanism": mechanism_data(columns, imputer, report=relations, shown=table["shown"]),
+        "imputed": imputed,
+        "validation": _validation([column["name"] for column in imputed["columns"]]),
+        "results": _results(table),
+        "methods": _methods(),
+    }
+
+
+def _validation(names):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=40)
+    point = 0.8 * truth + 0.4 * rng.normal(size=40)
+    numbers = {
+        "truth": truth.tolist(),
+        "point": point.tolist(),
+        "low": (point - 0.9).tolist(),
+        "high": (point + 0.9).tolist(),
+        "pit": [5, 4, 3, 4, 4, 5, 3, 4, 4, 4],
+    }
+    levels = {name: [] for name in numbers}
+    error = {"PSMVAEImputer": 0.52, "mean": 1.0, "MICE": 0.55}
+    columns = [
+        {
+            "name": name,
+            "kind": "real" if k % 2 == 0 else "categorical",
+            "n": 40,
+            "error": {method: value + 0.01 * k for method, value in error.items()},
+            "coverage": 0.9 if k % 2 == 0 else None,
+            **(numbers if k % 2 == 0 else levels),
+        }
+        for k, name in enumerate(names)
+    ]
+    return {
+        "sentence": "5 % of the observed cells were held out, and the imputer was fitted again.",
+        "n_cells": 40 * len(names),
+        "methods": list(error),
+        "error": dict(error),
+        "coverage": 0.9,
+        "pit": [22, 18, 20, 21, 19, 20, 17, 23, 20, 20],
+        "columns": columns,
         "training": {
-            "epoch": list(range(0, 300, 2)),
-            "validation_error": [0.6 + 0.4 * np.exp(-k / 30) + 0.0004 * k for k in range(150)],
-            "seconds": 12.0,
+            "epoch": list(range(0, 50, 5)),
+            "validation_error": [1.0, 0.8, 0.7, 0.64, 0.6, 0.57, None, 0.54, 0.53, 0.53],
+            "seconds": 12.5,
         },
-        "effective_sample_size": None,
+        "effective_sample_size": [3.0, 12.0, 40.0, 120.0, 300.0, 700.0, 1000.0],
         "convergence": {
-            "columns": names, "r_hat_mean": rng.uniform(1, 1.15, len(names)).tolist(),
-            "r_hat_sd": [None, *rng.uniform(1, 1.1, len(names) - 1)],
-            "traces": {
-                name: rng.normal(50, 1, (5, 20)).tolist() for name in list(dict.fromkeys(names))[:6]
-            },
+            "columns": names,
+            "r_hat_mean": [1.01] * len(names),
+            "r_hat_sd": [1.02] * (len(names) - 1) + [None],
+            "traces": {name: np.round(rng.normal(size=(3, 20)), 3).tolist() for name in names[:6]},
         },
-    }  # fmt: skip
+    }
 
 
-def _results(names, rng):
-    terms = ["Intercept", *names[:5]]
-    rows = []
-    for term in terms:
-        estimate = float(rng.normal())
-        rows.append(
-            {
-                "term": term, "estimate": estimate, "std_error": 0.3, "df": 40.0, "p_value": 0.02,
-                "conf_low": estimate - 0.6, "conf_high": estimate + 0.6, "fmi": 0.3,
-                "complete_cases": [estimate + 0.2, estimate - 0.8, estimate + 1.2],
-            }
-        )  # fmt: skip
-    delta = np.linspace(-10, 10, 21)
-    estimate = 2 - 0.2 * delta
+def _results(table):
+    delta = [-2.0, -1.0, 0.0, 1.0, 2.0]
+    p_value = [[0.2], [0.08], [0.03], [0.01], [0.004]]
     return {
-        "m": 20, "n_complete_rows": 1000, "estimates": rows,
+        "m": 5,
+        "n_complete_rows": table["n_complete_rows"],
+        "estimates": [
+            {
+                "term": term,
+                "estimate": estimate,
+                "std_error": 0.1,
+                "df": 88.0,
+                "p_value": 0.03,
+                "conf_low": estimate - 0.2,
+                "conf_high": estimate + 0.2,
+                "fmi": 0.3,
+                "complete_cases": [estimate + 0.05, estimate - 0.3, estimate + 0.4],
+            }
+            for term, estimate in (("Intercept", 1.2), ("age", 0.25))
+        ],
         "assumptions": [
             {
-                "assumption": each, "term": names[0], "estimate": 1.0 + k / 5, "conf_low": 0.4,
-                "conf_high": 2.0 + k / 5, "p_value": 0.01,
+                "assumption": assumption,
+                "term": "age",
+                "estimate": estimate,
+                "conf_low": estimate - 0.2,
+                "conf_high": estimate + 0.2,
+                "p_value": 0.03,
             }
-            for k, each in enumerate(("complete cases", "mar", "latent", "self"))
+            for assumption, estimate in (("at random", 0.25), ("own value", 0.21))
         ],
-        "assumptions_sentence": "",
+        "assumptions_sentence": "The conclusion is the same under both assumptions.",
         "tipping": {
-            "column": names[0], "term": names[1], "null": 0.0, "axes": [delta.tolist()],
-            "groups": [], "estimate": estimate[:, None].tolist(),
-            "conf_low": (estimate - 1.1)[:, None].tolist(),
-            "conf_high": (estimate + 1.1)[:, None].tolist(),
-            "p_value": [[0.01]] * 21, "holds": (estimate[:, None] > 1.1).tolist(), "sentence": "",
+            "column": "income",
+            "term": "age",
+            "null": 0.0,
+            "axes": [delta],
+            "groups": [],
+            "estimate": [[0.25 + 0.05 * value] for value in delta],
+            "conf_low": [[0.05 + 0.05 * value] for value in delta],
+            "conf_high": [[0.45 + 0.05 * value] for value in delta],
+            "p_value": p_value,
+            "holds": [[value[0] < 0.05] for value in p_value],
+            "sentence": "The conclusion changes at δ = -1.",
         },
-    }  # fmt: skip
+    }
 
 
-def tipping_map(data):
-    """Return the tipping point analysis of a report with a δ for each of two groups."""
-    one, two = np.linspace(-10, 10, 11), np.linspace(-8, 8, 9)
-    estimate = 2 - 0.2 * one[:, None] + 0.15 * two
+def _methods():
     return {
-        **data["results"]["tipping"], "axes": [one.tolist(), two.tolist()],
-        "groups": ["treated", "placebo"], "estimate": estimate.tolist(),
-        "conf_low": (estimate - 1.1).tolist(), "conf_high": (estimate + 1.1).tolist(),
-        "p_value": np.full(estimate.shape, 0.01).tolist(), "holds": (estimate > 1.1).tolist(),
-    }  # fmt: skip
+        "paragraph": "Missing values were imputed five times.",
+        "questions": [
+            {"question": f"Question {k}?", "answer": f"Answer {k}."} for k in range(1, 13)
+        ],
+        "versions": {"psmvae": "0.2", "python": "3.11"},
+        "seed": 0,
+        "parameters": {"m": "5"},
+        "command": "psmvae report table.csv -o report.html",
+    }
+
+
+def check_type(value, annotation, where="report"):
+    """Raise AssertionError where a value does not match its annotation, TypedDicts included."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if typing.is_typeddict(annotation):
+        hints = typing.get_type_hints(annotation)
+        assert isinstance(value, dict), where
+        assert set(value) == set(hints), (where, set(value) ^ set(hints))
+        for name, hint in hints.items():
+            check_type(value[name], hint, f"{where}.{name}")
+    elif origin is list:
+        assert type(value) is list, (where, type(value))
+        for k, item in enumerate(value):
+            check_type(item, arguments[0], f"{where}[{k}]")
+    elif origin is dict:
+        assert type(value) is dict, where
+        for name, item in value.items():
+            check_type(name, arguments[0], f"{where} key")
+            check_type(item, arguments[1], f"{where}[{name!r}]")
+    elif origin is typing.Literal:
+        assert value in arguments, (where, value)
+    elif origin in (typing.Union, types.UnionType):
+        errors = []
+        for one in arguments:
+            try:
+                return check_type(value, one, where)
+            except AssertionError as error:
+                errors.append(error)
+        raise errors[0]
+    elif annotation is type(None):
+        assert value is None, (where, value)
+    elif annotation is float:
+        # as in typing: an int is a float, a bool is neither here
+        assert type(value) in (float, int), (where, type(value))
+    else:
+        assert type(value) is annotation, (where, type(value))
+    return None

@@ -1,6 +1,7 @@
 """All sections of a report together."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from psmvae.report.data.collect import collect
 from psmvae.report.markdown import to_markdown
 from psmvae.report.schema import SCHEMA, ReportData
 from psmvae.table import ColumnMismatchError
+from report.example import check_type, dates_table, hostile_table, mixed_table
 
 
 def mean_of_y(table):
@@ -138,3 +140,20 @@ def test_imputations_of_another_table(study):
 def test_objects_of_other_types(study, name):
     with pytest.raises(TypeError, match=f"{name} must be"):
         collect(study[0], **{name: 3})
+
+
+@pytest.mark.parametrize("make", [mixed_table, hostile_table, dates_table])
+def test_odd_tables_follow_the_schema(make):
+    frame = make()
+    imputer = None
+    if make is not dates_table:
+        with warnings.catch_warnings():
+            # an empty column, an identifier
+            warnings.simplefilter("ignore")
+            imputer = psmvae.MeanImputer(random_state=0).fit(frame)
+    data = collect(frame, imputer)
+    check_type(data, ReportData)
+    json.dumps(data, allow_nan=False)
+    to_markdown(data).encode()
+    if imputer is not None:
+        assert data["validation"]["methods"] == ["MeanImputer", "MICEImputer"]

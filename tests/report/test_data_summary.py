@@ -80,7 +80,7 @@ def test_an_assumed_mechanism_is_called_assumed():
 
 
 @pytest.mark.parametrize(
-    ("coverage", "n", "warned"), [(0.8, 500, True), (0.8, 20, False), (0.86, 5000, False)]
+    ("coverage", "n", "warned"), [(0.8, 500, True), (0.8, 60, False), (0.86, 5000, False)]
 )
 def test_low_coverage_is_more_than_chance(coverage, n, warned):
     data = parts.validation(coverage=coverage)

@@ -24,10 +24,16 @@ def joint(
     missing: Bools,
     max_rows: int | None,
     rng: np.random.Generator,
+    among: Sequence[int] | None = None,
 ) -> Columns:
-    """Return the cross-validated area of a logistic regression for the mask of each column."""
+    """Return the cross-validated area of a logistic regression for the mask of each column.
+
+    ``among`` are the positions of the columns whose masks are predicted; by default all.
+    """
     n_missing = missing.sum(0)
     holes = np.flatnonzero((n_missing > 0) & (n_missing < len(missing)))
+    if among is not None:
+        holes = np.intersect1d(holes, np.asarray(among, dtype=np.intp))
     few = 2 <= len(variables) <= MAX_COLUMNS
     features = [_features(one, lost) for one, lost in zip(variables, missing.T, strict=True) if few]
     found: Columns = {name: [] for name in ("column", "auc", "conf_low", "conf_high", "n_rows")}

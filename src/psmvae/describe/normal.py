@@ -9,7 +9,8 @@ from psmvae.describe.variables import Bools, Floats
 
 # changes of standardised means and covariances at which EM stops
 _TOLERANCE = 1e-8
-_MAX_ITER = 2000
+MAX_ITER = 2000
+"""Iterations of EM at most."""
 # smallest eigenvalue of the covariance matrix, in that of standardised columns
 _MIN_EIGENVALUE = 1e-7
 # cells of the largest temporary array
@@ -20,11 +21,11 @@ class NotIdentifiedError(ValueError):
     """The covariance matrix cannot be estimated."""
 
 
-def fit_normal(z: Floats, patterns: Patterns) -> tuple[Floats, Floats]:
+def fit_normal(z: Floats, patterns: Patterns, max_iter: int = MAX_ITER) -> tuple[Floats, Floats]:
     """Return mean and covariance matrix of standardised rows, NaN where missing."""
     d = z.shape[1]
     mu, sigma = np.zeros(d), np.eye(d)
-    for _ in range(_MAX_ITER):
+    for _ in range(max_iter):
         new_mu, new_sigma = _em_step(z, patterns, mu, sigma)
         change = max(np.abs(new_mu - mu).max(), np.abs(new_sigma - sigma).max())
         mu, sigma = new_mu, new_sigma
@@ -35,7 +36,7 @@ def fit_normal(z: Floats, patterns: Patterns) -> tuple[Floats, Floats]:
             )
         if change < _TOLERANCE:
             return mu, sigma
-    raise NotIdentifiedError(f"EM did not converge in {_MAX_ITER:,} iterations")
+    raise NotIdentifiedError(f"EM did not converge in {max_iter:,} iterations")
 
 
 def _em_step(z: Floats, patterns: Patterns, mu: Floats, s: Floats) -> tuple[Floats, Floats]:

@@ -39,6 +39,7 @@ def frame(ax: Axes, *, spines: Sequence[str] = ("bottom",), grid: Side | None = 
         which="both", labelsize=SIZE, length=3, width=0.8, color=MUTED, direction="out", pad=2.5,
         bottom="bottom" in spines, left="left" in spines, top=False, right=False,
     )  # fmt: skip
+    ax.minorticks_off()
     ax.grid(visible=False)
     ax.set_axisbelow(True)
     if grid is not None:

@@ -49,7 +49,7 @@ def patterns(data: PatternData) -> str:
         missing = [_name(name) for name, seen in pairs if not seen]
         what = f"{_listed(missing, 4).removesuffix('.')} missing" if missing else "complete"
         each.append(f"{row['n']:,} rows {what}")
-    return f"{data['n_patterns']:,} patterns of missing cells: {_listed(each, 6, '; ')}"
+    return f"Patterns of missing cells, {data['n_patterns']:,} in all: {_listed(each, 6, '; ')}"
 
 
 def correlation(data: CorrelationData) -> str:
@@ -157,7 +157,7 @@ def scatter(data: ScatterData) -> str:
         if len(values) > 2 and (values.std(axis=0) > 0).all():
             text += f" (correlation {np.corrcoef(values.T)[0, 1]:.2f})"
         parts.append(text)
-    return f"{_name(data['y'])} against {_name(data['x'])}: {parts[0]}, {parts[1]}."
+    return f"Scatter of {_name(data['y'])} by {_name(data['x'])}: {parts[0]}, {parts[1]}."
 
 
 def overimputation(column: ValidationColumn) -> str:
@@ -273,7 +273,7 @@ def _range(values: Sequence[float]) -> str:
     return f"{short(min(values))} to {short(max(values))}" if values else "none"
 
 
-def _interval(estimate: float, low: float, high: float) -> str:
+def _interval(estimate: Number, low: Number, high: Number) -> str:
     return f"{short(estimate)} ({short(low)} to {short(high)})"
 
 

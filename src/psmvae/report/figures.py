@@ -36,7 +36,9 @@ T = TypeVar("T")
 
 # Sizes in points. On a telephone of 390 pixels a point is about a pixel.
 _WIDE, _SMALL = 380.0, 320.0
-_ROW = 17.0
+_ROW, _CLOSE_ROW = 17.0, 13.5
+# Points of a scatter plot and of the rows of a strip: in a small picture more hide each other.
+_POINTS, _STRIP = 300, (100, 25)
 _BELOW, _ABOVE = 36.0, 22.0  # room for the axis and its name; for the legend
 
 
@@ -103,9 +105,7 @@ def _missing(data: ReportData) -> Iterator[Figure]:
         below=4, above=4,
     )  # fmt: skip
     patterns = _pattern_columns(section["patterns"], shown)
-    height = (
-        _rows(len(patterns["columns"])) + 1.5 * _ROW + _ROW * max(5, len(patterns["columns"]) / 3)
-    )
+    height = _rows(len(patterns["columns"]) + draw_missing.PATTERN_TOP, below=20)
     yield make(
         "patterns", _WIDE, height, patterns["columns"],
         lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(patterns), below=20,
@@ -135,11 +135,12 @@ def _mechanism(data: MechanismData) -> Iterator[Figure]:
     for k, column in enumerate(data["columns"]):
         levels = column["observed"]["levels"]
         shown = None if levels is None else levels[: draw_mechanism.MAX_LEVELS]
-        yield make(
-            f"odds-{k}", _SMALL, 150 if shown is None else _rows(len(shown)), shown,
-            lambda ax, c=column: draw_mechanism.draw_odds(ax, c), alt.odds(column),
-            column=column["name"], left=38 if shown is None else None,
-        )  # fmt: skip
+        if sum(column["observed"]["counts"]):
+            yield make(
+                f"odds-{k}", _SMALL, 150 if shown is None else _rows(len(shown)), shown,
+                lambda ax, c=column: draw_mechanism.draw_odds(ax, c), alt.odds(column),
+                column=column["name"], left=38 if shown is None else None,
+            )  # fmt: skip
         rows = [row for row in column["predictors"] if row["auc"] is not None]
         if rows:
             yield make(
@@ -179,13 +180,16 @@ def _imputed(data: ImputedData) -> Iterator[Figure]:
             rows = ["observed", *(f"imputed {i}" for i in range(len(strip["imputed"])))]
             yield make(
                 f"strip-{k}", _SMALL, _rows(len(rows), above=4), rows,
-                lambda ax, d=strip, n=name: draw_imputed.draw_strip(ax, d, n),
+                lambda ax, d=strip, n=name: draw_imputed.draw_strip(
+                    ax, d, n, n_observed=_STRIP[0], n_imputed=_STRIP[1]
+                ),
                 alt.strip(name, strip), column=name, above=4,
             )  # fmt: skip
     for k, scatter in enumerate(data["scatters"]):
         yield make(
             f"scatter-{k}", _SMALL, 260, None,
-            lambda ax, d=scatter: draw_imputed.draw_scatter(ax, d), alt.scatter(scatter), left=52,
+            lambda ax, d=scatter: draw_imputed.draw_scatter(ax, d, n_points=_POINTS),
+            alt.scatter(scatter), left=52,
         )  # fmt: skip
 
 
@@ -204,7 +208,7 @@ def _validation(data: ValidationData) -> Iterator[Figure]:
             lambda ax: draw_validation.draw_pit(ax, data["pit"]), alt.pit(data["pit"]),
             left=8, above=6,
         )  # fmt: skip
-    for name, unit, columns in _by_unit(data["columns"]):
+    for name, unit, columns in by_unit(data["columns"]):
         rows = [(column["name"], column["error"]) for column in columns]
         yield make(
             name, _WIDE, _rows(len(rows), above=38), [name for name, _ in rows],
@@ -304,10 +308,15 @@ def _maker(section: str) -> Callable[..., Figure]:
 
 def _rows(count: float, below: float = _BELOW, above: float = _ABOVE) -> float:
     """Height of a picture with a row for each name."""
-    return _ROW * max(count, 1) + below + above
+    return _row(count) * max(count, 1) + below + above
 
 
-def _by_unit(
+def _row(count: float) -> float:
+    """Height of a row: the more there are, the closer they are."""
+    return _ROW if count <= 25 else _CLOSE_ROW
+
+
+def by_unit(
     columns: Sequence[ValidationColumn],
 ) -> Iterator[tuple[str, str, list[ValidationColumn]]]:
     """Columns whose errors have the same unit."""

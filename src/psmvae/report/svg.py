@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from psmvae.graphics import labels
 from psmvae.graphics.axes import SIZE
-from psmvae.graphics.palette import BG, FG, LIGHT
+from psmvae.graphics.palette import BG, FG, INK, LIGHT, MUTED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -237,7 +237,8 @@ class _Renderer(RendererBase):
             place += f' font-size="{size * _UNIT:g}"'
         if prop.get_weight() == "bold":
             place += ' font-weight="bold"'
-        if (colour := to_hex(gc.get_rgb())) in _ROLES and colour != FG:
+        # any other colour is that of matplotlib's settings, which are not those of the page
+        if (colour := to_hex(gc.get_rgb())) in (MUTED, INK):
             place += f' fill="{_css(colour)}"'
         self._texts.append(f"<text {place}>{escape(s)}</text>")
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from psmvae.imputers.fit_warnings import MIN_CELLS, MIN_ROWS, ImproperDrawsWarning
 from psmvae.report.data.sections import Sections
-from psmvae.report.data.texts import count, listed, share
+from psmvae.report.data.texts import count, joined, listed, share, short
 from psmvae.report.schema import ResultsData, ValidationColumn, ValidationData
 
 # Columns with a larger missing rate, or with fewer observed cells.
 HIGH_RATE, FEW_OBSERVED = 0.5, 30
 # Coverage of 90 % intervals that is well below, and standard errors that chance may explain.
-LOW_COVERAGE, N_ERRORS = 0.85, 2.0
+LOW_COVERAGE, N_ERRORS = 0.85, 3.0
 HIGH_R_HAT = 1.1
 # Median effective sample size below which most imputations depend on one or two draws.
 LOW_SAMPLE_SIZE = 2.0
@@ -42,19 +42,19 @@ def _about_table(parts: Sections) -> Iterator[str]:
     if empty:
         yield f"No value was observed of {listed(empty)}, which cannot be imputed."
     high = [
-        f"{one['name']} ({share(one['fraction'])})"
+        f"{short(one['name'])} ({share(one['fraction'])})"
         for one in sorted(columns, key=lambda one: -one["fraction"])
         if HIGH_RATE < one["fraction"] < 1
     ]
     if high:
-        yield f"More than half of the cells are missing in {listed(high)}."
+        yield f"More than half of the cells are missing in {joined(high)}."
     few = [
-        f"{one['name']} ({n_rows - one['n_missing']:,})"
+        f"{short(one['name'])} ({n_rows - one['n_missing']:,})"
         for one in columns
         if one["n_missing"] and 0 < n_rows - one["n_missing"] < FEW_OBSERVED
     ]
     if few:
-        yield f"Fewer than {FEW_OBSERVED} values were observed of {listed(few)}."
+        yield f"Fewer than {FEW_OBSERVED} values were observed of {joined(few)}."
 
 
 def _about_mechanism(parts: Sections) -> Iterator[str]:
@@ -115,12 +115,12 @@ def _about_validation(found: ValidationData) -> Iterator[str]:
             " only: imputations vary too little."
         )
     low = [
-        f"{one['name']} ({share(one['coverage'] or 0.0)})"
+        f"{short(one['name'])} ({share(one['coverage'] or 0.0)})"
         for one in found["columns"]
         if one["coverage"] is not None and _is_low(one["coverage"], one["n"])
     ]
     if low:
-        yield f"Intervals are too narrow in {listed(low)}: their coverage is well below 90 %."
+        yield f"Intervals are too narrow in {joined(low)}: their coverage is well below 90 %."
     if found["methods"]:
         own = found["methods"][0]
         worse = [one["name"] for one in found["columns"] if _is_worse_than_mean(one, own)]
@@ -139,9 +139,11 @@ def _about_validation(found: ValidationData) -> Iterator[str]:
     if (chains := found["convergence"]) is not None:
         pairs = zip(chains["columns"], chains["r_hat_mean"], chains["r_hat_sd"], strict=True)
         largest = {name: max(mean or 0.0, sd or 0.0) for name, mean, sd in pairs}
-        high = [f"{name} ({value:.2f})" for name, value in largest.items() if value > HIGH_R_HAT]
+        high = [
+            f"{short(name)} ({value:.2f})" for name, value in largest.items() if value > HIGH_R_HAT
+        ]
         if high:
-            yield f"Chains have not converged: R-hat is above {HIGH_R_HAT} for {listed(high)}."
+            yield f"Chains have not converged: R-hat is above {HIGH_R_HAT} for {joined(high)}."
 
 
 def _is_low(coverage: float, n: int) -> bool:
@@ -160,13 +162,13 @@ def _about_imputations(parts: Sections) -> Iterator[str]:
         return
     m = parts.imputed["m"]
     outside = [
-        f"{one['name']} ({share(one['n_outside'] / (m * one['n_imputed']))})"
+        f"{short(one['name'])} ({share(one['n_outside'] / (m * one['n_imputed']))})"
         for one in parts.imputed["columns"]
         if one["n_imputed"] and one["n_outside"] > MAX_OUTSIDE * m * one["n_imputed"]
     ]
     if outside:
         yield (
-            f"Imputed values lie outside the observed range in {listed(outside)}; set bounds where "
+            f"Imputed values lie outside the observed range in {joined(outside)}; set bounds where "
             "such values are impossible."
         )
     if parts.info.get("shift"):
@@ -175,10 +177,10 @@ def _about_imputations(parts: Sections) -> Iterator[str]:
 
 def _about_results(found: ResultsData) -> Iterator[str]:
     fmi = {one["term"]: one["fmi"] for one in found["estimates"] if one["fmi"] is not None}
-    high = [f"{term} ({value:.2f})" for term, value in fmi.items() if value > HIGH_FMI]
+    high = [f"{short(term)} ({value:.2f})" for term, value in fmi.items() if value > HIGH_FMI]
     if high:
         yield (
-            f"More than half of the information about {listed(high)} is missing (fmi): the result "
+            f"More than half of the information about {joined(high)} is missing (fmi): the result "
             "depends mostly on the imputation model."
         )
     if fmi and found["m"] is not None and found["m"] < 100 * max(fmi.values()):
@@ -189,6 +191,6 @@ def _about_results(found: ResultsData) -> Iterator[str]:
         )
     if (tipping := found["tipping"]) is not None and not np.all(tipping["holds"]):
         yield (
-            f"The conclusion about {tipping['term']} turns within the shifts of "
-            f"{tipping['column']} that were tried."
+            f"The conclusion about {short(tipping['term'])} turns within the shifts of "
+            f"{short(tipping['column'])} that were tried."
         )

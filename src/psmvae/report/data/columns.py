@@ -7,7 +7,7 @@ Signatures
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.describe.variables import Variable
-from psmvae.table.cells import Cells
 from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frame_numpy import as_array
 from psmvae.table.frames import Frame, open_table
@@ -79,10 +78,11 @@ class Columns:
         """Return some rows of a column as numbers: values, or codes of levels."""
         cells = self.frame.cells(position)
         name, kind = self.names[position], self.kinds[position]
-        if _has_codes(cells):
-            levels = cells.levels()
-            return Variable(name, kind, cells.codes(levels)[rows], levels)
-        return Variable(name, kind, cells.values()[rows])
+        if cells.family != "string" and cells.storage != "category":
+            return Variable(name, kind, cells.values()[rows])
+        some = replace(cells, raw=cells.raw[rows], missing=cells.missing[rows])
+        levels = some.levels()
+        return Variable(name, kind, some.codes(levels), levels)
 
     @property
     def modelled(self) -> list[int]:
@@ -105,7 +105,8 @@ def read_columns(X: Any) -> Columns:
     """
     if isinstance(X, Columns):
         return X
-    frame = open_table(X)
+    table = native(X)
+    frame = open_table(table)
     kinds: list[str] = []
     missing = np.empty((frame.n_rows, len(frame.names)), dtype=bool)
     for position in range(len(frame.names)):
@@ -113,12 +114,30 @@ def read_columns(X: Any) -> Columns:
             cells = frame.cells(position)
         except UnsupportedColumnError:
             kinds.append(OTHER)
-            missing[:, position] = [is_missing(item) for item in take(X, position)]
+            missing[:, position] = [is_missing(item) for item in take(table, position)]
             continue
         check_finite(cells)
         kinds.append(infer_kind(cells).kind)
         missing[:, position] = cells.missing
-    return Columns(X, frame, tuple(kinds), missing)
+    return Columns(table, frame, tuple(kinds), missing)
+
+
+def native(table: Any) -> Any:
+    """Return a table without the wrapper of narwhals; an array for rows in lists.
+
+    Parameters
+    ----------
+    table : table
+        Of any library.
+
+    Returns
+    -------
+    table
+        The table itself, if it is no list and not wrapped.
+    """
+    if isinstance(table, nw.DataFrame):
+        return table.to_native()
+    return as_array(table) if isinstance(table, list | tuple) else table
 
 
 def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
@@ -138,8 +157,9 @@ def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
     list
         The objects that the library returns.
     """
-    if isinstance(table, list | tuple | np.ndarray):
-        column = as_array(table)[:, position]
+    table = native(table)
+    if isinstance(table, np.ndarray):
+        column = table[:, position]
         return list((column if rows is None else column[rows]).tolist())
     if nw.dependencies.is_pandas_dataframe(table):
         # by position, since labels need not be texts
@@ -148,6 +168,33 @@ def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
     frame = nw.from_native(table, eager_only=True)
     column = frame[frame.columns[position]]
     return list((column if rows is None else column[rows]).to_list())
+
+
+def take_numbers(table: Any, position: int, rows: Rows) -> Floats:
+    """Return cells of one numeric column as floats.
+
+    Parameters
+    ----------
+    table : table
+        Of any library.
+    position : int
+        Position of the column.
+    rows : ndarray of int
+        Positions of the rows.
+
+    Returns
+    -------
+    ndarray of float
+        NaN where a cell is missing.
+    """
+    table = native(table)
+    if isinstance(table, np.ndarray):
+        return np.asarray(table[rows, position].astype(np.float64))
+    if nw.dependencies.is_pandas_dataframe(table):
+        series = table.iloc[rows, position]
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    frame = nw.from_native(table, eager_only=True)
+    return np.asarray(frame[frame.columns[position]][rows].cast(nw.Float64()).to_numpy())
 
 
 def is_missing(item: Any) -> bool:
@@ -240,7 +287,3 @@ def number(value: Any) -> float | None:
         The number, if it is finite.
     """
     return None if value is None or not np.isfinite(value) else float(value)
-
-
-def _has_codes(cells: Cells) -> bool:
-    return cells.family == "string" or cells.storage == "category"

@@ -48,9 +48,10 @@ def density_data(
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy.integrate import trapezoid
     >>> made = density_data(np.array([1.0, 2.0, 3.0]), [])
-    >>> bool(abs(np.trapezoid(made["observed"], made["x"]) - 1) < 0.01)
-    True
+    >>> f"{trapezoid(made['observed'], made['x']):.2f}"
+    '1.00'
     """
     if len(observed) < MIN_VALUES or bool(np.all(observed == observed[0])):
         return None

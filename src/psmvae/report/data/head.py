@@ -49,7 +49,7 @@ def head_data(read: Columns, mi: MultipleImputation, mask: Bools, shown: list[st
         "columns": [read.names[j] for j in positions],
         "row_numbers": rows.tolist(),
         "cells": [list(row) for row in zip(*columns, strict=True)] if len(rows) else [],
-        "imputed": mask[np.ix_(rows, positions)].tolist(),
+        "imputed": mask[rows][:, positions].tolist(),
     }
 
 

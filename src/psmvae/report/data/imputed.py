@@ -28,6 +28,7 @@ from psmvae.report.data.columns import (
     rounded,
     sampled,
     take,
+    take_numbers,
 )
 from psmvae.report.data.density import density_data
 from psmvae.report.data.head import head_data
@@ -124,10 +125,9 @@ def _column(
     rows = np.flatnonzero(mask)
     # a derived column may be computed again where it was observed
     kept = np.flatnonzero(~read.missing[:, j] & ~mask)
-    common = {"name": read.names[j], "kind": read.kinds[j], "n_imputed": len(rows)}
     if read.is_numeric(j):
-        return ImputedColumn(**common, **_of_numbers(read, mi, j, rows, kept, rng))
-    return ImputedColumn(**common, **_of_levels(read, mi, j, rows, kept))
+        return _of_numbers(read, mi, j, rows, kept, rng)
+    return _of_levels(read, mi, j, rows, kept)
 
 
 def _of_numbers(
@@ -137,23 +137,26 @@ def _of_numbers(
     rows: Rows,
     kept: Rows,
     rng: np.random.Generator,
-) -> dict[str, Any]:
+) -> ImputedColumn:
     observed = read.values(j)[kept]
     imputed = [_numbers(table, j, rows) for table in mi.tables]
     pooled = np.concatenate(imputed)
     n_outside = 0
     if observed.size:
         n_outside = int(((pooled < observed.min()) | (pooled > observed.max())).sum())
-    whole = read.kinds[j] in {"integer", "count"}
+    density = density_data(
+        sampled(observed, _N_DENSITY, rng),
+        [sampled(values, _N_DENSITY, rng) for values in imputed[:MAX_DENSITIES]],
+        whole=read.kinds[j] in {"integer", "count"},
+    )
     return {
+        "name": read.names[j],
+        "kind": read.kinds[j],
+        "n_imputed": len(rows),
         "n_outside": n_outside,
         "observed": _summary(observed),
         "imputed": _summary(pooled, len(rows)),
-        "density": density_data(
-            sampled(observed, _N_DENSITY, rng),
-            [sampled(values, _N_DENSITY, rng) for values in imputed[:MAX_DENSITIES]],
-            whole=whole,
-        ),
+        "density": density,
         "bars": None,
         "strip": _strip(observed, imputed, rng),
     }
@@ -161,9 +164,8 @@ def _of_numbers(
 
 def _numbers(table: Any, j: int, rows: Rows) -> Floats:
     """Return the numbers of some cells of a completed table."""
-    items = [np.nan if is_missing(item) else item for item in take(table, j, rows)]
-    values = np.asarray([float(item) for item in items])
-    return values[np.isfinite(values)]
+    values = take_numbers(table, j, rows)
+    return np.asarray(values[np.isfinite(values)])
 
 
 def _summary(values: Floats, n: int | None = None) -> ValueSummary:
@@ -191,11 +193,14 @@ def _strip(observed: Floats, imputed: list[Floats], rng: np.random.Generator) ->
 
 def _of_levels(
     read: Columns, mi: MultipleImputation, j: int, rows: Rows, kept: Rows
-) -> dict[str, Any]:
+) -> ImputedColumn:
     observed = _counts(read.table, j, kept)
     imputed = [_counts(table, j, rows) for table in mi.tables]
     n_outside = sum(n for one in imputed for level, n in one.items() if level not in observed)
     return {
+        "name": read.names[j],
+        "kind": read.kinds[j],
+        "n_imputed": len(rows),
         "n_outside": n_outside,
         "observed": None,
         "imputed": None,
@@ -206,10 +211,10 @@ def _of_levels(
 
 
 def _counts(table: Any, j: int, rows: Rows) -> Counter[str]:
-    counts = Counter(item for item in take(table, j, rows) if not is_missing(item))
     texts: Counter[str] = Counter()
-    for level, n in counts.items():
-        texts[level_text(level)] += n
+    for level, n in Counter(take(table, j, rows)).items():
+        if not is_missing(level):
+            texts[level_text(level)] += n
     return texts
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from psmvae.describe import masks
 from psmvae.describe.result import MissingnessReport
@@ -65,6 +66,7 @@ def missing_data(
     Examples
     --------
     >>> import numpy as np
+    from threadpoolctl import threadpool_limits
     >>> x = np.array([[1.0, np.nan, 2.0], [2.0, np.nan, 1.0], [3.0, 4.0, np.nan]])
     >>> made = missing_data(x)
     >>> made["patterns"]["columns"]
@@ -111,7 +113,8 @@ def _incomplete(columns: Columns, shown: list[str]) -> list[int]:
 def _patterns(columns: Columns, shown: list[str]) -> PatternData:
     positions = _incomplete(columns, shown)
     positions.sort(key=lambda j: int(columns.missing[:, j].sum()))
-    missing = columns.missing[:, positions]
+    # a table without missing cells has one pattern, found by any of its columns
+    missing = columns.missing[:, positions or [0]]
     distinct, _, counts = masks.distinct_patterns(missing)
     n_missing = distinct.sum(1)
     # the mask breaks ties, so that the order depends on the table alone
@@ -120,7 +123,7 @@ def _patterns(columns: Columns, shown: list[str]) -> PatternData:
         "columns": [columns.names[j] for j in positions],
         "rows": [
             {
-                "observed": (~distinct[k]).tolist(),
+                "observed": (~distinct[k, : len(positions)]).tolist(),
                 "n": int(counts[k]),
                 "fraction": int(counts[k]) / columns.n_rows,
                 "n_missing": int(n_missing[k]),
@@ -149,7 +152,8 @@ def _mask_correlations(missing: Bools) -> Floats:
     mask = missing.astype(np.float64)
     mask -= mask.mean(0)
     mask /= np.sqrt((mask**2).sum(0))
-    values = np.clip(mask.T @ mask, -1.0, 1.0)
+    with threadpool_limits(1, "blas"):
+        values = np.clip(mask.T @ mask, -1.0, 1.0)
     np.fill_diagonal(values, 1.0)
     return np.asarray(values)
 

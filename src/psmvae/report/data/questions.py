@@ -12,7 +12,7 @@ from collections.abc import Callable
 from psmvae.multiple import PooledResults
 from psmvae.report.data import repeat
 from psmvae.report.data.sections import Sections
-from psmvae.report.data.texts import count, listed, share
+from psmvae.report.data.texts import count, joined, listed, share, short
 from psmvae.report.schema import Question
 
 NO_IMPUTATIONS = "No imputations were given."
@@ -29,11 +29,13 @@ def _amount(parts: Sections) -> str:
     if not incomplete:
         return f"No cell is missing in {count(table['n_rows'], 'row')}."
     worst = sorted(incomplete, key=lambda one: -one["n_missing"])
-    each = [f"{one['name']} {one['n_missing']:,} ({share(one['fraction'])})" for one in worst]
+    each = [
+        f"{short(one['name'])} {one['n_missing']:,} ({share(one['fraction'])})" for one in worst
+    ]
     return (
         f"{table['n_missing']:,} of {count(table['n_cells'], 'cell')} "
         f"({share(table['n_missing'] / table['n_cells'])}), in {len(incomplete):,} of "
-        f"{count(table['n_columns'], 'column')}: {listed(each, 10)}. "
+        f"{count(table['n_columns'], 'column')}: {joined(each, 10)}. "
         f"{table['n_complete_rows']:,} of {count(table['n_rows'], 'row')} are complete "
         f"({share(table['n_complete_rows'] / table['n_rows'])}). "
         "[Add: numbers by time point, if people dropped out.]"
@@ -45,12 +47,12 @@ def _reasons(parts: Sections) -> str:
     if names := parts.by_own_value:
         texts.append(f"The masks of {listed(names)} go with the values of the cells themselves.")
     related = [
-        f"{one['predictors'][0]['predictor']} for {one['name']}"
+        f"{short(one['predictors'][0]['predictor'])} for {short(one['name'])}"
         for one in parts.mechanism["columns"]
         if one["predictors"] and _is_related(one["predictors"][0])
     ]
     if related:
-        texts.append(f"Columns that predict the missing cells of others: {listed(related)}.")
+        texts.append(f"Columns that predict the missing cells of others: {joined(related)}.")
     texts.append(
         "[Add: what is known about the reasons, whether values are missing by design, and whether "
         "the reasons are related to the outcome.]"
@@ -143,8 +145,8 @@ def _derived(parts: Sections) -> str:
     if parts.imputer is not None:
         formulas = parts.imputer.schema_.formulas
     if formulas:
-        each = [f"{name} = {formula}" for name, formula in formulas.items()]
-        return f"Computed from the imputed columns, and not imputed: {listed(each, 10)}."
+        each = [f"{short(name)} = {formula}" for name, formula in formulas.items()]
+        return f"Computed from the imputed columns, and not imputed: {joined(each, 10)}."
     return "No column was declared as derived. [Add: transformations made after imputation.]"
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from psmvae.describe.joint import joint
 from psmvae.describe.little import LittleTest, little_test
@@ -24,11 +25,18 @@ from psmvae.describe.result import MissingnessReport
 from psmvae.report.data.columns import Columns, read_columns
 from psmvae.report.data.table import MAX_ROWS, sampled_rows, shown_columns
 
-# Columns of Little's test at most: its time grows with the cube of their number.
-MAX_LITTLE = 20
-# Rows times the cube (Little) or the square (joint models) of the number of columns.
-LITTLE_WORK, JOINT_WORK = 2e7, 7e6
+MAX_TESTED = 20
+"""Columns in Little's test, and columns with joint models of their masks: the worst of those shown.
+
+The time of the test grows with the cube of this number.
+"""
+# Rows times the cube of the number of columns, and rows times columns squared times joint models.
+LITTLE_WORK, JOINT_WORK = 1e7, 4e7
+# Rows times columns of single predictors.
+PREDICTOR_WORK = 1e6
 MIN_ROWS = 1_000
+# Iterations of EM for Little's test at most.
+LITTLE_ITER = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +88,13 @@ def mask_relations(
     Returns
     -------
     MaskRelations
-        Little's test uses at most 20 of the shown columns. All columns are used as predictors.
+        Little's test and the joint models of masks are those of at most 20 shown columns. All
+        columns are used as predictors.
 
     Examples
     --------
     >>> import numpy as np
+    from threadpoolctl import threadpool_limits
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> x[x[:, 0] > 1, 1] = np.nan
     >>> mask_relations(x).predictors["predictor"]
@@ -106,21 +116,24 @@ def _computed(
     columns: Columns, shown: list[int], max_rows: int, random_state: int
 ) -> MaskRelations:
     rng = np.random.default_rng(random_state)
-    rows = sampled_rows(columns.n_rows, max_rows, random_state)
     modelled = columns.modelled
-    variables = {j: columns.variable(j, rows) for j in modelled}
-    tested = sorted([j for j in shown if j in variables][:MAX_LITTLE])
-    little = little_test(
-        [variables[j] for j in tested], _limit(LITTLE_WORK, len(tested) ** 3, max_rows), rng
-    )
-    used = [variables[j] for j in modelled]
-    missing = columns.missing[np.ix_(rows, modelled)]
-    holes = [k for k, j in enumerate(modelled) if j in set(shown)]
-    single = predictors(used, missing, rng, holes)
-    together = joint(used, missing, _limit(JOINT_WORK, len(used) ** 2, max_rows), rng)
-    return MaskRelations(little, len(tested), len(modelled), single, together)
+    most = _limit(PREDICTOR_WORK / max(len(modelled), 1), max_rows)
+    rows = sampled_rows(columns.n_rows, most, random_state)
+    variables = [columns.variable(j, rows) for j in modelled]
+    missing = columns.missing[rows][:, modelled]
+    # positions among the modelled columns, those with the most missing cells first
+    holes = [modelled.index(j) for j in shown if j in set(modelled)]
+    worst = sorted(holes[:MAX_TESTED])
+    n_worst = max(len(worst), 1)
+    most = _limit(LITTLE_WORK / n_worst**3, max_rows)
+    # matrices are too small for several threads
+    with threadpool_limits(1, "blas"):
+        little = little_test([variables[k] for k in worst], most, rng, LITTLE_ITER)
+        single = predictors(variables, missing, rng, holes)
+    most = _limit(JOINT_WORK / (n_worst * max(len(variables), 1) ** 2), max_rows)
+    together = joint(variables, missing, most, rng, worst)
+    return MaskRelations(little, len(worst), len(modelled), single, together)
 
 
-def _limit(work: float, cost: int, max_rows: int) -> int:
-    """Return a number of rows whose total cost is bounded."""
-    return int(np.clip(work / max(cost, 1), MIN_ROWS, max_rows))
+def _limit(n_rows: float, max_rows: int) -> int:
+    return int(min(max(n_rows, MIN_ROWS), max_rows))

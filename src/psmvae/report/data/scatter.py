@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from psmvae.report.data.columns import Bools, Columns, Floats, Rows, is_missing, rounded, take
+from psmvae.report.data.columns import Bools, Columns, Floats, Rows, rounded, take_numbers
 from psmvae.report.data.table import sampled_rows
 from psmvae.report.schema import ScatterData
 
@@ -84,8 +84,7 @@ def _numeric(read: Columns, name: str) -> int:
 
 
 def _values(mi: MultipleImputation, j: int, rows: Rows) -> Floats:
-    items = take(mi.tables[0], j, rows)
-    return np.asarray([np.nan if is_missing(item) else float(item) for item in items])
+    return take_numbers(mi.tables[0], j, rows)
 
 
 def _strongest(
@@ -95,13 +94,14 @@ def _strongest(
 
     Both columns have imputed cells; if there is no such pair, one of them.
     """
-    values = {j: _standardised(_values(mi, j, rows)) for j in numeric}
-    varying = [j for j in numeric if values[j] is not None]
+    each = ((j, _standardised(_values(mi, j, rows))) for j in numeric)
+    values = {j: z for j, z in each if z is not None}
+    varying = list(values)
     if len(varying) < 2:
         return []
-    z = np.column_stack([values[j] for j in varying])
+    z = np.column_stack(list(values.values()))
     strength = np.triu(np.abs(z.T @ z), 1)
-    imputed = mask[:, varying].any(0)
+    imputed: Bools = np.asarray(mask[:, varying].any(0))
     for allowed in (imputed[:, None] & imputed, imputed[:, None] | imputed):
         candidates = np.where(allowed, strength, 0.0)
         if candidates.max() > 0:
@@ -133,7 +133,7 @@ def _scatter(
 ) -> ScatterData:
     points = np.column_stack([_values(mi, j, rows) for j in pair])
     known = np.isfinite(points).all(1)
-    imputed = mask[np.ix_(rows, pair)].any(1)
+    imputed = mask[rows][:, pair].any(1)
     return {
         "x": read.names[pair[0]],
         "y": read.names[pair[1]],

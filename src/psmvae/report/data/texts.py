@@ -28,10 +28,14 @@ def short(name: str) -> str:
 
 def listed(names: Sequence[str], most: int = MAX_NAMES) -> str:
     """Return a list of names, at most the first of them."""
-    shown = [short(name) for name in names[:most]]
-    if len(names) > most:
-        return f"{', '.join(shown)} and {len(names) - most:,} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return joined([short(name) for name in names], most)
+
+
+def joined(texts: Sequence[str], most: int = MAX_NAMES) -> str:
+    """Return a list of texts, at most the first of them."""
+    if len(texts) > most:
+        return f"{', '.join(texts[:most])} and {len(texts) - most:,} more"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def p_value(p: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,17 +30,23 @@ from psmvae.report.schema import ValidationColumn, ValidationData
 from psmvae.table.frames import open_table
 
 if TYPE_CHECKING:
+    from psmvae.kinds import Column
     from psmvae.table.schema import Schema
 
 Floats = NDArray[np.float64]
 Report = Callable[[str], None]
 
-# Seconds that a deep imputer is trained without the hidden cells.
-MAX_TIME = 20.0
+# Seconds that a deep imputer is fitted without the hidden cells. In tables of many columns the
+# draws take as long again.
+MAX_TIME, WIDE_TIME, MANY_COLUMNS = 20.0, 8.0, 30
 # Cells of the sample at most, whatever the number of columns: the baselines then take seconds.
-MAX_CELLS, MIN_ROWS = 100_000, 200
+MAX_CELLS, MIN_ROWS = 60_000, 200
+# Rows whose effective sample sizes are computed.
+MAX_SIZES = 1000
 # The regressions of MICE take too long as a baseline for more columns.
 MAX_BASELINE_COLUMNS = 100
+# Characters of an error message.
+MAX_ERROR = 300
 # Cells of a column that are listed one by one.
 MAX_LISTED = 100
 N_BINS = 10
@@ -102,7 +109,7 @@ def validation_data(
         found = _Comparison((), {}, {}, None)
         sentence = (
             f"No cells were held out, because {type(imputer).__name__} could not be fitted again "
-            f"without them ({error})."
+            f"without them ({textwrap.shorten(str(error), MAX_ERROR, placeholder=' …')})."
         )
     say("diagnostics")
     pit = _generator(random_state, 1)
@@ -121,7 +128,7 @@ def validation_data(
         else [0] * N_BINS,
         "columns": columns,
         "training": training_data(imputer),
-        "effective_sample_size": _sample_size(X, imputer, max_rows, random_state),
+        "effective_sample_size": _sample_size(X, imputer, random_state),
         "convergence": convergence_data(imputer),
     }
 
@@ -169,18 +176,24 @@ def _changed(imputer: Any, schema: Schema, seed: int) -> dict[str, Any]:
     changed: dict[str, Any] = {
         # the sample may not show the kind of a column, nor the order of its levels
         "kinds": {
-            column.name: (column.kind, list(column.levels)) if column.levels else column.kind
+            column.name: (column.kind, list(column.levels)) if _has_order(column) else column.kind
             for column in schema.modelled
         },
         "random_state": seed,
     }
     if "max_time" in given:
-        changed |= {"max_time": min(MAX_TIME, given["max_time"] or MAX_TIME), "verbose": False}
+        limit = MAX_TIME if len(schema.modelled) <= MANY_COLUMNS else WIDE_TIME
+        changed |= {"max_time": min(limit, given["max_time"] or limit), "verbose": False}
     if getattr(imputer, "mechanism_", None) is not None:
         # a cell hidden at random is not missing because of its value
         config = getattr(imputer, "config_", None)
         changed["mask_model"] = "none" if config is None else config.mask_model
     return changed
+
+
+def _has_order(column: Column) -> bool:
+    """Return whether the levels of a column have an order that can be declared."""
+    return column.kind == "ordinal" and "" not in column.levels
 
 
 def _limit(imputer: Any, fitted: Any) -> float | None:
@@ -293,9 +306,9 @@ def _sentence(
     return " ".join(texts)
 
 
-def _sample_size(X: Any, imputer: Any, max_rows: int, seed: int) -> list[float] | None:
+def _sample_size(X: Any, imputer: Any, seed: int) -> list[float] | None:
     frame = open_table(X)
-    rows = sampled(np.arange(frame.n_rows), max_rows, _generator(seed, 2))
+    rows = sampled(np.arange(frame.n_rows), MAX_SIZES, _generator(seed, 2))
     nothing = np.zeros((rows.size, len(frame.names)), dtype=bool)
     return sample_size_data(imputer, hide(X, rows, nothing))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -14,10 +14,10 @@ from psmvae.report.schema import BarData, DensityData, ScatterData, StripData
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+T = TypeVar("T")
+
 MAX_LEVELS = 12
 """Levels of a column that are drawn."""
-# Points of a strip: more hide each other.
-_OBSERVED_POINTS, _IMPUTED_POINTS = 100, 25
 # Heights at which neighbouring points of a strip are drawn, so that few cover each other.
 _JITTER = np.array([0.0, 0.22, -0.22, 0.11, -0.11, 0.28, -0.28, 0.06, -0.17, 0.17])
 
@@ -55,10 +55,12 @@ def draw_bars(ax: Axes, data: BarData) -> None:
     key(ax)
 
 
-def draw_strip(ax: Axes, data: StripData, name: str) -> None:
-    """Draw single values: observed ones above those of each imputation."""
-    rows = [_thinned(data["observed"], _OBSERVED_POINTS)]
-    rows += [_thinned(each, _IMPUTED_POINTS) for each in data["imputed"]]
+def draw_strip(
+    ax: Axes, data: StripData, name: str, *, n_observed: int = 200, n_imputed: int = 200
+) -> None:
+    """Draw single values, at most so many of a row: observed ones above each imputation."""
+    rows = [_thinned(data["observed"], n_observed)]
+    rows += [_thinned(each, n_imputed) for each in data["imputed"]]
     for k, values in enumerate(rows):
         height = k + np.resize(_JITTER, len(values))
         ax.plot(values, height, "o", color=IMPUTED if k else OBSERVED, ms=3, mew=0, ls="none")
@@ -69,14 +71,14 @@ def draw_strip(ax: Axes, data: StripData, name: str) -> None:
     titles(ax, x=labels.clean(name, 40))
 
 
-def draw_scatter(ax: Axes, data: ScatterData) -> None:
-    """Draw two columns; pairs with an imputed value are in vermilion."""
+def draw_scatter(ax: Axes, data: ScatterData, *, n_points: int = 1000) -> None:
+    """Draw two columns, at most so many points of each colour; vermilion: a value is imputed."""
     parts = (
         ("observed", data["observed"], OBSERVED, 3.0),
         ("imputed", data["imputed"], IMPUTED, 3.6),
     )
     for part, values, colour, size in parts:
-        pairs = np.array(values, dtype=float).reshape(-1, 2)
+        pairs = np.array(_thinned(values, n_points), dtype=float).reshape(-1, 2)
         ax.plot(pairs[:, 0], pairs[:, 1], "o", color=colour, ms=size, mew=0, ls="none", label=part)
     frame(ax, spines=("bottom", "left"))
     ax.margins(0.03)
@@ -86,7 +88,7 @@ def draw_scatter(ax: Axes, data: ScatterData) -> None:
     key(ax)
 
 
-def _thinned(values: list[float], count: int) -> list[float]:
+def _thinned(values: list[T], count: int) -> list[T]:
     """At most `count` values, from all over the list."""
     if len(values) <= count:
         return values

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 _Box = tuple[float, float, float, float]
 
+# Height of the bars above the matrix of patterns, in rows of the matrix.
 _BARS = 5.0
-"""Height of the bars above the matrix of patterns, in rows of the matrix."""
+PATTERN_TOP = 0.8 + _BARS + 2.7
+"""Rows above the matrix of patterns, for bars and counts."""
 
 
 def draw_rates(ax: Axes, columns: Sequence[ColumnRate]) -> None:
@@ -58,9 +60,9 @@ def draw_patterns(ax: Axes, data: PatternData) -> None:
     frame(ax, spines=())
     names(ax, data["columns"])
     counts = np.array([row["n"] for row in rows], dtype=float)
-    scale = max(_BARS, height / 3)
-    heights = scale * counts / max(counts.max(initial=0), 1)
+    heights = _BARS * counts / max(counts.max(initial=0), 1)
     ax.bar(range(width), -heights, bottom=-0.8, width=0.7, color=MUTED)
+    # counts above narrow bars are turned
     turned = width > 7
     for k, row in enumerate(rows):
         note(
@@ -68,7 +70,7 @@ def draw_patterns(ax: Axes, data: PatternData) -> None:
             ha="center", va="bottom", rotation=90 if turned else 0,
         )  # fmt: skip
     ax.set_xlim(-0.5, max(width, 4) - 0.5)
-    ax.set_ylim(height - 0.5, -0.8 - scale * 1.35)
+    ax.set_ylim(height - 0.5, -PATTERN_TOP)
     ax.set_xticks([])
     shown = f"{width} of {data['n_patterns']:,} patterns" if width < data["n_patterns"] else (
         f"{width} pattern" + "s" * (width != 1)
@@ -102,9 +104,10 @@ def draw_correlation(ax: Axes, data: CorrelationData) -> None:
     if n <= 12:
         for i, j in np.argwhere(~hidden):
             value = float(values[i, j])
-            text = f"{value:.2f}".replace("-0.", "−.").replace("0.", ".").removesuffix(".00")
+            text = f"{value:.2f}".replace("-", "−").replace("0.", ".")
+            text = "0" if text in (".00", "−.00") else text.removesuffix(".00")
             colour = {"color": INK} if abs(value) > 0.7 else {}
-            note(ax, j, i, text or "0", ha="center", va="center", **colour)
+            note(ax, j, i, text, ha="center", va="center", **colour)
     titles(ax, x="correlation: blue −1, none 0, red 1")
 
 

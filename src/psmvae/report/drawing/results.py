@@ -33,7 +33,10 @@ def draw_estimates(ax: Axes, rows: Sequence[EstimateRow]) -> None:
         intervals(ax, below, values[:, 1], values[:, 2], along="x", color=MUTED, lw=1.4)
         look: dict[str, Any] = {"mec": MUTED, "mfc": BG, "ms": 5.5, "mew": 1.3}
         ax.plot(values[:, 0], below, "o", ls="none", label="complete cases", **look)
-    low, high = ([row[end] for row in rows] for end in ("conf_low", "conf_high"))
+    # None, of an analysis without standard errors, is NaN, which is not drawn
+    low, high = (
+        np.array([row[end] for row in rows], dtype=float) for end in ("conf_low", "conf_high")
+    )
     intervals(ax, place - shift, low, high, along="x", color=OBSERVED, lw=2.2)
     ax.plot(
         [row["estimate"] for row in rows], place - shift, "o", color=OBSERVED, ms=6.5, mew=0,
