@@ -66,7 +66,6 @@ def missing_data(
     Examples
     --------
     >>> import numpy as np
-    from threadpoolctl import threadpool_limits
     >>> x = np.array([[1.0, np.nan, 2.0], [2.0, np.nan, 1.0], [3.0, 4.0, np.nan]])
     >>> made = missing_data(x)
     >>> made["patterns"]["columns"]

@@ -94,7 +94,6 @@ def mask_relations(
     Examples
     --------
     >>> import numpy as np
-    from threadpoolctl import threadpool_limits
     >>> x = np.random.default_rng(0).normal(size=(200, 2))
     >>> x[x[:, 0] > 1, 1] = np.nan
     >>> mask_relations(x).predictors["predictor"]
