@@ -201,7 +201,7 @@ def test_methods_are_copied(visit, files, allowed):
     opened = visit(files["usual"], permissions=["clipboard-read", "clipboard-write"])
     page = opened.page
     if not allowed:
-        page.evaluate("navigator.clipboard.writeText = () => Promise.reject(new Error('denied'))")
+        page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(); }")
     page.get_by_role("button", name="Copy the paragraph").click()
     page.get_by_text("Copied.").wait_for()
     text = page.evaluate("navigator.clipboard.readText()")
@@ -232,12 +232,14 @@ def test_keyboard_reaches_the_report_by_the_skip_link(visit, files):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault(visit, files, name, scheme):
     page = visit(files[name], color_scheme=scheme, bypass_csp=True).page
-    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    # all panels at once: a run of axe takes seconds
+    page.evaluate(
+        """() => {
+          document.querySelectorAll("details").forEach((one) => { one.open = true; });
+          document.querySelectorAll("[role=tabpanel]").forEach((one) => { one.hidden = false; });
+        }"""
+    )
     assert serious_faults(page) == []
-    for group in page.locator("[role=tablist]").all():
-        for tab in group.locator("[role=tab]").all()[1:]:
-            tab.click()
-            assert serious_faults(page) == []
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -265,6 +267,7 @@ def test_hostile_names_are_shown_and_execute_nothing(visit, files):
     page.get_by_label("Search columns").fill("<script>")
     for tab in page.get_by_role("tab").all():
         tab.click()
+    page.get_by_role("tab", name="Two columns").click()
     page.get_by_label("Pair of columns").select_option(index=1)
     assert page.evaluate("window.hacked") is None
     assert opened.messages == []
@@ -273,8 +276,10 @@ def test_hostile_names_are_shown_and_execute_nothing(visit, files):
 def test_two_reports_in_a_notebook_do_not_disturb_each_other(visit, notebook):
     opened = visit(notebook)
     page = opened.page
-    assert opened.messages == []
+    # Chromium notes that a script inserts a template with a shadow root, which the parser ignores
+    assert [text for text in opened.messages if "shadowrootmode" not in text] == []
     assert opened.requests == [notebook.as_uri()]
+    opened.messages.clear()
     first, second = page.locator("#first"), page.locator("#second")
     for one in (first, second):
         assert one.locator(".psm-section").count() == 7

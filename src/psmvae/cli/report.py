@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli import long_file
@@ -14,7 +16,8 @@ from psmvae.cli.options import check_known
 from psmvae.cli.report_options import check_extension
 from psmvae.cli.sensitivity import named_term
 from psmvae.cli.terminal import UsageError
-from psmvae.reporting import report as make_report
+from psmvae.reporting import Report
+from psmvae.reporting.data.collect import collect
 from psmvae.sensitivity.tipping import tipping_point
 from psmvae.table.frames import open_table
 from psmvae.table.paths import atomic_path
@@ -27,7 +30,6 @@ if TYPE_CHECKING:
     from psmvae.cli.report_options import ReportOptions
     from psmvae.cli.terminal import Terminal
     from psmvae.multiple import Analyses, MultipleImputation
-    from psmvae.reporting import Report
     from psmvae.sensitivity import TippingPoint
 
 _N_IMPUTATIONS = 20
@@ -61,7 +63,7 @@ def report(files: Files, source: ModelSource, options: ReportOptions, terminal: 
         warn_of_codes(table.modelled)
     fits, tipping = _analysed(mi, options, source.run.seed, terminal)
     with terminal.steps() as progress:
-        made = make_report(
+        data = collect(
             table.modelled if options.imputations is None else mi.original,
             imputer=imputer,
             mi=mi,
@@ -72,9 +74,11 @@ def report(files: Files, source: ModelSource, options: ReportOptions, terminal: 
             validate=not options.no_validation,
             random_state=source.run.seed,
             progress=progress,
+            command=shlex.join(["psmvae", *sys.argv[1:]]),
         )
+    made = Report(data)
     _write(made, files.output)
-    for sentence in made.json()["summary"]["sentences"]:
+    for sentence in data["summary"]["sentences"]:
         terminal.say(sentence)
     terminal.say(f"wrote {files.output}")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 N_OPEN_CARDS = 12
 """Columns whose cards are open; those of the other columns are folded."""
-SHORT_LABELS = ("How much", "In which rows", "Why", "How well", "Beware of")
+SHORT_LABELS = ("How much", "In which rows", "Why", "How well", "Beware")
 """What the five sentences answer."""
 
 
