@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.imputers.truncation import truncated_draws
 from psmvae.multiple.imputation import MultipleImputation
@@ -117,6 +118,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """
         return cls(**{**cls._paper, **overrides})
 
+    @independent
     def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
         """Fit the imputer to a table with missing cells.
 
@@ -167,6 +169,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.missing_rate_ = 1 - encoded.m.mean(0)
         return encoded
 
+    @independent
     def transform(self, X: Any, *, where: Any = None) -> Any:
         """Impute each missing cell by its expected value (its most probable level).
 
@@ -268,6 +271,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             info["derived"] = self.schema_.formulas
         return MultipleImputation(X, tuple(tables), mask, info)
 
+    @independent
     def _complete(self, X: Any, n: int, where: Any, random_state: Any) -> tuple[list[Any], Bools]:
         """Draw ``n`` completed tables; also return which cells were imputed."""
         frame, codec, encoded = self._open_table(X)

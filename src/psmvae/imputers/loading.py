@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psmvae.imputers import checks
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.classical import MeanImputer, MissForestImputer
@@ -44,6 +45,7 @@ IMPUTERS: dict[str, type[Imputer]] = {
 DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError)
 
 
+@independent
 def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     """Read an imputer that was saved with its ``save`` method.
 

@@ -16,6 +16,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from psmvae._version import __version__
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.options import Advanced
 from psmvae.mechanism.settings import SelfMask
 from psmvae.models.config import GAINConfig, LatentConfig
@@ -41,10 +42,17 @@ BY_COLUMN = ("kinds", "bounds", "derived", "predictors")
 COLUMN_FACTS = ("name", "kind", "reason", "dtype", "n_levels", "low", "high")
 
 
-def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
-    """Write a fitted imputer. An existing file is replaced when the new one is complete."""
+@independent
+def save(imputer: Imputer, path: str | os.PathLike[str], *, replace: bool = True) -> None:
+    """Write a fitted imputer. An existing file is replaced when the new one is complete.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; FileExistsError if there is one and `replace` is False.
+    """
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save as to_bytes
 
     imputer._check_parameters()
     facts = describe(imputer)
@@ -73,8 +81,9 @@ def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
     # parts of a model may share tensors, which a safetensors file cannot
     own = {"memory_format": torch.contiguous_format}
     tensors = {name: torch.as_tensor(value).cpu().clone(**own) for name, value in state.items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, str(temporary), metadata=metadata)
+    with atomic_path(path, replace=replace) as temporary:
+        # written by Python, whose errors say what failed: safetensors' own do not
+        temporary.write_bytes(to_bytes(tensors, metadata=metadata))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

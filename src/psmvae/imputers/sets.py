@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from psmvae.imputers import checks
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.set_summary import SetSummary
 from psmvae.models.config import LatentConfig
@@ -44,6 +45,7 @@ class SetsMixin:
 
     n_sets: int | Literal["auto"] = 4
 
+    @independent
     def predict_set_proba(self: Any, X: Any) -> Floats:
         """Compute the probability of each pattern set.
 

@@ -72,10 +72,12 @@ class OrdinalBlock(nn.Module):
         # p(x ≤ k); thresholds of padding levels are increasing too, and not used
         up_to = np.where(np.arange(width) < n_levels.numpy() - 1, up_to, 1 - MIN_SHARE)
         tools.add_constants(self, exists=level < n_levels, is_last=level == n_levels - 1)
-        tools.add_constants(self, score=torch.tensor(score).float())
+        tools.add_constants(self, score=torch.tensor(score, dtype=torch.float32))
         tools.add_constants(self, up_to=torch.tensor(up_to[:, :-1]))
         tools.add_constants(self, deviation=[column.deviation for column in columns])
-        self.threshold = nn.Parameter(torch.zeros(n_members, 1, 1, 1, self.n_columns, width - 1))
+        self.threshold = nn.Parameter(
+            torch.zeros(n_members, 1, 1, 1, self.n_columns, width - 1, dtype=torch.float32)
+        )
         self._set_thresholds(torch.logit(self.up_to).expand(n_members, -1, -1))
 
     def forward(self, outputs: Tensor) -> Categorical:

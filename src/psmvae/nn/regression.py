@@ -40,7 +40,9 @@ class QuantileEncoding(nn.Module):
         self.n_features = len(at) * self.n_bins
         self.register_buffer("at", at, persistent=False)
         for name in ("low", "slope"):
-            self.register_buffer(name, torch.zeros(n_members, 1, len(at), self.n_bins))
+            self.register_buffer(
+                name, torch.zeros(n_members, 1, len(at), self.n_bins, dtype=torch.float32)
+            )
 
     @torch.no_grad()
     def start(self, x: Tensor, m: Tensor) -> None:

@@ -54,9 +54,9 @@ def parse_text(path: Path, separator: str) -> Any:
     return table
 
 
-def write_text(table: Any, path: Path, separator: str, *, compress: bool) -> None:
+def write_text(table: Any, to: Path | io.BytesIO, separator: str, *, compress: bool) -> None:
     """Write an Arrow table as CSV, quoting only what needs it."""
-    with path.open("wb") as file:
+    with to if isinstance(to, io.BytesIO) else to.open("wb") as file:
         # without name and time in the header, the same table gives the same bytes
         stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
         with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
