@@ -259,11 +259,12 @@ def _content(name: str, types: Counter[type]) -> str:
 def _numbers(
     name: str, observed: list[Any], missing: NDArray[np.bool_], *, whole: bool
 ) -> NDArray[Any]:
-    bounds = np.iinfo(np.int64)
-    if whole and bounds.min <= min(observed) and max(observed) <= bounds.max:
-        raw: NDArray[Any] = np.zeros(missing.size, dtype=np.int64)
-    else:
-        raw = np.full(missing.size, np.nan)
+    raw: NDArray[Any] = np.full(missing.size, np.nan)
+    for dtype in (np.int64, np.uint64) if whole else ():
+        bounds = np.iinfo(dtype)
+        if bounds.min <= min(observed) and max(observed) <= bounds.max:
+            raw = np.zeros(missing.size, dtype=dtype)
+            break
     try:
         raw[~missing] = [float(item) for item in observed] if raw.dtype.kind == "f" else observed
     except OverflowError as error:

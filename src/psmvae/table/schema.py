@@ -207,6 +207,11 @@ def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:
 def _check_numbers(cells: Cells, kind: str) -> None:
     if cells.family == "string":
         raise StrayTextError(cells.name, kind, cells.dtype, stray_values(cells))
+    if cells.storage == "category":
+        # a number that is no category would change the type of the column
+        reason = f"has a categorical data type ({cells.dtype})"
+        fitting = ("ordinal", "categorical")
+        raise KindMismatchError(cells.name, kind, reason, fitting, "convert it to numbers")
     values = cells.observed()
     broken = int(np.count_nonzero(values != np.rint(values))) if values.dtype.kind == "f" else 0
     if kind == "integer" and broken:
