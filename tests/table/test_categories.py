@@ -42,7 +42,7 @@ def make(request):
 @pytest.mark.parametrize("kind", ["real", "integer", "positive", "count"])
 @pytest.mark.parametrize("content", VALUES)
 def test_categories_are_not_declared_numeric(make, content, kind):
-    with pytest.raises(KindMismatchError, match="'c' is declared .* categorical data type"):
+    with pytest.raises(KindMismatchError, match=r"'c' is declared .* categorical data type"):
         Codec.fit(make(VALUES[content]), kinds={"c": kind})
 
 

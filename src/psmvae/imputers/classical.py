@@ -91,6 +91,17 @@ class MatrixImputer(Imputer):
         del plain
         parts = [arrays[f"matrix.{name}"].numpy() for name in ("center", "scale", "lowest")]
         self.matrix_ = Matrix(self.schema_.modelled, *parts)
+        size = (len(self.matrix_.group),)
+        for name, part, sizes in (
+            ("center", parts[0], size),
+            ("scale", parts[1], size),
+            ("lowest", parts[2], (len(self.schema_.modelled),)),
+        ):
+            checks.shape(f"matrix.{name}", part, sizes)
+            if part.dtype.kind != "f":
+                raise ValueError(f"matrix.{name} must be numbers, got {part.dtype}.")
+        if not (self.matrix_.scale > 0).all():
+            raise ValueError("matrix.scale must be positive.")
 
 
 @complete

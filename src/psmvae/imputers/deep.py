@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.imputers import checks
+from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.fit_warnings import warn_of_fit
 from psmvae.imputers.progress import both, progress_bar
@@ -233,6 +233,16 @@ class DeepImputer(Imputer):
         rate = torch.tensor(self.missing_rate_[list(layout.order)], dtype=torch.float32)
         self.model_: Any = self._make_model(layout, rate, Noise(self._seed(0)))
 
+    def _shapes(self) -> dict[str, Any]:
+        """Return the tensors of the model of `config_` without values, which takes no memory."""
+        import torch
+
+        from psmvae.nn.noise import NoNoise
+
+        with torch.device("meta"):
+            rate = torch.empty(len(self.missing_rate_), dtype=torch.float32)
+            return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
+
     def _layout(self) -> Layout:
         from psmvae.nn.columns import Layout
 
@@ -261,10 +271,12 @@ class DeepImputer(Imputer):
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self.config_ = plain["config"]
+        file_schema.check_sizes(self.config_, arrays)
+        file_schema.check_tensors(self._shapes(), arrays)
         self._build()
         self.model_.load_state_dict(arrays)
         last = plain["progress"]
-        self._set_history([Progress(**last)] if last else [])
+        self._set_history([file_schema.progress(last)] if last else [])
 
 
 def describe_config(config: Config) -> dict[str, Any]:

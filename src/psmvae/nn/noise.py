@@ -54,6 +54,20 @@ class Noise:
         return self.uniform(*shape) < probability
 
 
+class NoNoise(Noise):
+    """Tensors of the requested shapes without values or memory, to find the shapes of a model."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.device = torch.device("meta")
+
+    def normal(self, *shape: int) -> Tensor:
+        """Return a tensor without values."""
+        return torch.empty(*shape, dtype=torch.float32, device=self.device)
+
+    uniform = normal
+
+
 def hash_uniform(cells: Tensor, keys: Tensor, noise: Noise) -> Tensor:
     """Pseudo-random uniform numbers in (0, 1) from a hash of the cells of a row and a key.
 

@@ -34,7 +34,8 @@ class QuantileEncoding(nn.Module):
 
     def __init__(self, columns: Columns, n_members: int) -> None:
         super().__init__()
-        at = torch.nonzero(columns.is_number)[:, 0]
+        numeric = [j for j, is_number in enumerate(columns.numbers) if is_number]
+        at = torch.tensor(numeric, dtype=torch.int64)
         n_bins = min(MAX_BINS, MAX_FEATURES // max(1, len(at)))
         self.n_bins = n_bins if n_bins >= MIN_BINS else 0
         self.n_features = len(at) * self.n_bins

@@ -64,7 +64,8 @@ def as_categories(new: New) -> list[Any]:
     The column may lack some levels of the fitted table. These become new categories, but never
     ones of another type, which would change the observed cells.
     """
-    items, known = new.values.tolist(), {type(level) for level in new.cells.order or ()}
+    items: list[Any] = new.values.tolist()
+    known = {type(level) for level in new.cells.order or ()}
     if not known or str in known:
         return items
     cast: type = bool if known == {bool} else int if known <= {bool, int} else float

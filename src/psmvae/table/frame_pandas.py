@@ -10,7 +10,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from psmvae.table.casts import New, as_categories, as_numpy, as_objects, filled_numpy, holds, scattered
+from psmvae.table.casts import (
+    New,
+    as_categories,
+    as_numpy,
+    as_objects,
+    filled_numpy,
+    holds,
+    scattered,
+)
 from psmvae.table.cells import Cells, number_cells, object_cells, storage_of, unsupported_dtype
 
 # before pandas 3 a write to a shallow copy is also a write to the original
