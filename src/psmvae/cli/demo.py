@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from psmvae.cli.streams import StdoutConsole
 from psmvae.demo import check_folder, run_study, write_files
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def demo(folder: Path, *, seed: int, quick: bool, device: str, terminal: Termina
     with terminal.training() as callback:
         study = run_study(n=n, seed=seed, max_epochs=max_epochs, device=device, callback=callback)
     paths = write_files(study, folder)
-    console = Console()
+    console = StdoutConsole()
     console.print(_comparison(study))
     console.print(Text(_ABOUT_MASK_MODEL))
     shared = f" {_ABOUT_SHARED_SETS}" if study.accuracy < _WELL_MATCHED else ""
