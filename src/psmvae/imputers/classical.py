@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,8 @@ class MatrixImputer(Imputer):
     random_state: int | np.random.RandomState | None = None
 
     standardises_input = False
+    # largest number of a column that is not standardised
+    _largest: ClassVar[float] = 1e150
 
     def _check_parameters(self) -> None:
         self._check_shared()
@@ -72,9 +74,22 @@ class MatrixImputer(Imputer):
 
     def _encode_matrix(self, x: Floats, m: Bools) -> Floats:
         """Encode cells as a matrix, clipped to LIMIT where it is standardised."""
+        if not self._standardises():
+            self._check_range(x, m)
         with np.errstate(over="ignore"):
             opened = self.matrix_.encode(x, m)
         return np.clip(opened, -LIMIT, LIMIT) if self._standardises() else opened
+
+    def _check_range(self, x: Floats, m: Bools) -> None:
+        """Raise ValueError for numbers whose squares overflow if they are not standardised."""
+        largest = np.where(m, np.abs(x), 0.0).max(0, initial=0.0)
+        for column, value in zip(self.schema_.modelled, largest, strict=True):
+            if value > self._largest:
+                raise ValueError(
+                    f"column {column.name!r} holds numbers as large as {value:g}, at most "
+                    f"{self._largest:g} are possible with standardise=False; rescale it, or use "
+                    "standardise=True"
+                )
 
     def _standardises(self) -> bool:
         return True
@@ -318,6 +333,9 @@ class MissForestImputer(ChainImputer):
     >>> MissForestImputer(random_state=0).fit_transform(table)[1]
     array([1., 1.])
     """
+
+    # scikit-learn's trees compare in float32
+    _largest: ClassVar[float] = 1e38
 
     n_estimators: int = 10
     n_jobs: int | None = -1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import unchanged_settings
 from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.fit_warnings import warn_of_fit
@@ -239,8 +240,9 @@ class DeepImputer(Imputer):
 
         from psmvae.nn.noise import NoNoise
 
-        with torch.device("meta"):
-            rate = torch.empty(len(self.missing_rate_), dtype=torch.float32)
+        rate = torch.zeros(len(self.missing_rate_), dtype=torch.float32, device="cpu")
+        # arithmetic with tensors without values imports PyTorch's compiler
+        with unchanged_settings(), torch.device("meta"):
             return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
 
     def _layout(self) -> Layout:

@@ -87,7 +87,10 @@ def check_config(config: Config) -> None:
 
 
 def check_sizes(config: Config, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Raise ValueError if the networks have more layers than the file has tensors."""
+    """Raise ValueError if there are more layers, members or sets than the tensors can have."""
+    n_parameters = sum(tensor.numel() for tensor in tensors.values())
+    if config.n_members * getattr(config, "n_sets", 1) > n_parameters:
+        raise ValueError("n_members and n_sets are not those of the tensors")
     for field in dataclasses.fields(config):
         network = getattr(config, field.name)
         if isinstance(network, Network) and network.depth > len(tensors):

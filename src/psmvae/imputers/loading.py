@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae._quiet import load_libraries
 from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
@@ -81,6 +82,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     >>> bool((again.transform(table) == imputer.transform(table)).all())
     True
     """
+    load_libraries()
     path = Path(path)
     document, tensors = read(path)
     try:

@@ -164,6 +164,10 @@ def number_cells(
         missing = np.isnan(raw)
     elif missing is None:
         missing = np.zeros(raw.size, dtype=bool)
+    if kind == "f" and raw.dtype.itemsize > 8:
+        # files and models hold float64; a longer type would be rounded without a word
+        content = f"is of type {raw.dtype}, which has more digits than are modelled"
+        raise UnsupportedColumnError(name, content, "float64")
     family: Family = "nothing" if missing.all() else "bool" if kind == "b" else "number"
     if dtype is None or storage is None:
         storage = "boolean" if kind == "b" else "float" if kind == "f" else "integer"

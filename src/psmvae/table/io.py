@@ -179,6 +179,8 @@ def _read_binary(path: Path, ending: str) -> Any:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise TableError(f"{path}: not a readable {ending} file: {reason}") from error
+    if not table.column_names:
+        raise TableError(f"{path}: the file has no columns")
     if twice := ", ".join(repeated(table.column_names)):
         raise TableError(f"{path}: column names must be unique, these occur twice: {twice}")
     return table

@@ -48,6 +48,8 @@ def parse_text(path: Path, separator: str) -> Any:
         table = pa_csv.read_csv(path, convert_options=convert, parse_options=parse)
     except (pa.ArrowException, OSError) as error:
         raise _problem(path, separator, len(names), error) from error
+    if table.column_names == [""] != names:
+        raise TableError(f"{path}: the first line is empty; expected a line of column names")
     if table.column_names != names:
         found = quoted(table.column_names)
         raise TableError(f"{path}: the line of column names cannot be read: {found}")
@@ -162,6 +164,10 @@ def _header(path: Path, separator: str) -> list[str]:
         raise _problem(path, separator, 0, error) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise TableError(f"{path}: {error}") from error
+    nameless = [str(number) for number, name in enumerate(names, 1) if not name]
+    if len(nameless) > 1:
+        which = f"columns {', '.join(nameless[:5])}{' ...' if len(nameless) > 5 else ''}"
+        raise TableError(f"{path}: {which} have no name; name each column in the first line")
     if twice := repeated(names):
         raise TableError(f"{path}: column names must be unique, these occur twice: {quoted(twice)}")
     for other, remedy in _REMEDY.items():
