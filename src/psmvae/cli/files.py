@@ -132,7 +132,11 @@ class InputTable:
     @property
     def modelled(self) -> Any:
         """The table without the ignored columns."""
-        return self.table.drop_columns(list(self.ignored)) if self.ignored else self.table
+        if not self.ignored:
+            return self.table
+        ignored = set(self.ignored)
+        names = enumerate(self.table.column_names)
+        return self.table.select([at for at, name in names if name not in ignored])
 
     def ignoring(self, names: Sequence[str]) -> InputTable:
         """Return the table with these columns ignored."""
@@ -171,11 +175,12 @@ class InputTable:
     def _with_ignored(self, filled: Any) -> Any:
         if not self.ignored:
             return filled
-        table = self.table
-        for field in filled.schema:
-            position = table.column_names.index(field.name)
-            table = table.set_column(position, field, filled[field.name])
-        return table
+        # all at once: each `set_column` copies the list of columns
+        fresh = {field.name: (field, filled[field.name]) for field in filled.schema}
+        old = zip(self.table.schema, self.table.columns, strict=True)
+        pairs = [fresh.get(field.name, (field, column)) for field, column in old]
+        schema = pa.schema([field for field, _ in pairs], metadata=self.table.schema.metadata)
+        return pa.Table.from_arrays([column for _, column in pairs], schema=schema)
 
 
 def read_input(files: TableFile, ignore: Sequence[str] = ()) -> InputTable:

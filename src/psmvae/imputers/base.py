@@ -403,7 +403,8 @@ def in_container(table: Any, container: Literal["pandas", "polars"], schema: Sch
         return nw.from_dict(columns, backend=container).to_native()
     names = open_table(table).names
     wanted = schema.names if set(names) == set(schema.names) else names
-    order = [names.index(name) for name in wanted]
+    position = {name: at for at, name in enumerate(names)}
+    order = [position[name] for name in wanted]
     if nw.dependencies.is_pandas_dataframe(table):
         return table.iloc[:, order]
     frame = nw.from_native(table, eager_only=True)[:, order]

@@ -215,7 +215,10 @@ def _mark_missing(table: Any, na: Sequence[str]) -> Any:
     for code in na:
         with suppress(ValueError):
             numbers.append(float(code))
-    for position, field in enumerate(table.schema if na else ()):
+    if not na:
+        return table
+    fields, columns = list(table.schema), list(table.columns)
+    for position, field in enumerate(fields):
         kind = field.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             missing = pc.is_in(table[position], pa.array(na, type=kind))
@@ -224,5 +227,6 @@ def _mark_missing(table: Any, na: Sequence[str]) -> Any:
         else:
             continue
         column = pc.if_else(missing, pa.scalar(None, type=kind), table[position])
-        table = table.set_column(position, field.with_nullable(True), column)
-    return table
+        fields[position], columns[position] = field.with_nullable(True), column
+    schema = pa.schema(fields, metadata=table.schema.metadata)
+    return pa.Table.from_arrays(columns, schema=schema)
