@@ -15,6 +15,7 @@ from psmvae._quiet import unchanged_settings
 from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.fit_warnings import warn_of_fit
+from psmvae.imputers.memory import MANY_COLUMNS, check_memory
 from psmvae.imputers.progress import both, progress_bar
 from psmvae.models.config import Config
 from psmvae.nn.architecture import Network
@@ -173,6 +174,7 @@ class DeepImputer(Imputer):
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
+        check_memory(self._n_parameters(), len(self.schema_.modelled), device)
         # training needs gradients, also where the caller has disabled them
         with use_blas(), torch.inference_mode(mode=False):
             self._build()
@@ -244,6 +246,12 @@ class DeepImputer(Imputer):
         # arithmetic with tensors without values imports PyTorch's compiler
         with unchanged_settings(), torch.device("meta"):
             return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
+
+    def _n_parameters(self) -> int:
+        """Return the number of parameters, counted only for tables of many columns."""
+        if len(self.schema_.modelled) < MANY_COLUMNS:
+            return 0
+        return sum(tensor.numel() for tensor in self._shapes().values())
 
     def _layout(self) -> Layout:
         from psmvae.nn.columns import Layout
