@@ -63,10 +63,7 @@ def measure(n_rows: int, n_columns: int, name: str) -> dict[str, Any]:
         "n_columns": n_columns,
         "imputation": round(fitted - start, 1),
         "report": round(end - fitted, 1),
-        "steps": {
-            one[0]: round(after[1] - one[1], 1)
-            for one, after in itertools.pairwise(times)
-        },
+        "steps": {one[0]: round(after[1] - one[1], 1) for one, after in itertools.pairwise(times)},
         "bytes": len(page.encode()),
     }
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from psmvae._quiet import unchanged_settings
 from psmvae._version import __version__
 
 if TYPE_CHECKING:
@@ -97,7 +98,9 @@ def __getattr__(name: str) -> Any:
     if name not in _HOME:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
-    return getattr(import_module(_HOME[name]), name)
+    # libraries that are imported here add filters of warnings
+    with unchanged_settings():
+        return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

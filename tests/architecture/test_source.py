@@ -6,6 +6,11 @@ from pathlib import Path
 SOURCE = Path(__file__).parent.parent.parent / "src" / "psmvae"
 FILES = sorted(SOURCE.rglob("*.py"))
 UNPICKLING = {"pickle", "cloudpickle", "dill", "shelve", "marshal"}
+# `torch.tensor` takes integers, bools and NumPy arrays too, whose types do not vary
+FACTORIES = {
+    f"torch.{name}"
+    for name in ("zeros", "ones", "empty", "rand", "randn", "eye", "linspace", "logspace", "normal")
+}
 DATA_SUFFIXES = {".csv", ".tsv", ".json", ".jsonl", ".parquet", ".safetensors"}
 
 
@@ -35,6 +40,18 @@ def test_nothing_is_unpickled():
             found.append(place)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("eval", "exec"):
             found.append(place)
+    assert found == []
+
+
+def test_tensors_are_created_with_a_data_type():
+    """PyTorch's default data type, which a user may change, must not matter."""
+    found = []
+    for place, node in nodes():
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) not in FACTORIES:
+            continue
+        has_dtype = any(keyword.arg in ("dtype", None) for keyword in node.keywords)
+        if not has_dtype:
+            found.append(f"{place} {ast.unparse(node.func)}")
     assert found == []
 
 

@@ -201,7 +201,7 @@ def test_file_that_is_not_a_table_has_a_one_line_error(refused, tmp_path, conten
 
 def test_folder_or_unknown_format_is_refused(refused, table, tmp_path):
     (tmp_path / "folder.csv").mkdir()
-    refused(1, "impute", tmp_path / "folder.csv", "-o", tmp_path / "filled.csv", *QUICK)
+    refused(2, "impute", tmp_path / "folder.csv", "-o", tmp_path / "filled.csv", *QUICK)
     (tmp_path / "bad.safetensors").write_text("a,b\n1,2\n")
     refused(1, "impute", tmp_path / "bad.safetensors", "-o", tmp_path / "filled.csv", *QUICK)
 

@@ -1,15 +1,20 @@
 """Checks of output paths, and atomic writing."""
 
+import errno
 import os
+import resource
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 pa = pytest.importorskip("pyarrow")
 
-from psmvae.table import TableError, write_table  # noqa: E402
-from psmvae.table.paths import atomic_path, check_output  # noqa: E402
+from psmvae.table import TableError, read_table, write_table  # noqa: E402
+from psmvae.table.paths import atomic_path, check_output, check_place  # noqa: E402
 
 
 class TestCheckOutput:
@@ -131,3 +136,149 @@ class TestAtomicPath:
         with atomic_path(path) as temporary:
             temporary.write_text("new")
         assert path.read_text() == "new"
+
+
+class TestOnlyRegularFiles:
+    """Pipes, sockets and devices are neither replaced nor read."""
+
+    @pytest.fixture(params=["pipe", "device", "link to a device"])
+    def special(self, request, tmp_path):
+        path = tmp_path / "t.csv"
+        if request.param == "pipe":
+            os.mkfifo(path)
+        elif request.param == "device":
+            path = Path(os.devnull)
+        else:
+            path.symlink_to(os.devnull)
+        return path
+
+    def test_output_is_refused_even_with_force(self, special):
+        before = special.stat()
+        with pytest.raises(TableError, match=r"this is a (pipe|device); expected the name of a"):
+            check_place(special, force=True)
+        assert special.stat().st_mode == before.st_mode
+
+    def test_it_is_not_replaced(self, special):
+        before = special.stat()
+        with pytest.raises(OSError, match="Only regular files are replaced") as told:
+            atomic_path(special).__enter__()
+        assert told.value.filename == str(special)
+        assert (special.stat().st_mode, special.stat().st_ino) == (before.st_mode, before.st_ino)
+
+    def test_a_pipe_that_appears_while_writing_is_not_replaced(self, tmp_path):
+        path = tmp_path / "t.csv"
+
+        def write():
+            with atomic_path(path) as temporary:
+                temporary.write_text("new")
+                os.mkfifo(path)
+
+        with pytest.raises(OSError, match="not a pipe"):
+            write()
+        assert path.is_fifo()
+        assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+    def test_input_is_refused(self, tmp_path):
+        os.mkfifo(tmp_path / "pipe.csv")
+        (tmp_path / "device.csv").symlink_to(os.devnull)
+        for name in ("pipe", "device"):
+            with pytest.raises(
+                TableError, match=rf"{name}\.csv: this is a {name}; expected a file"
+            ):
+                read_table(tmp_path / f"{name}.csv")
+
+    def test_a_link_to_itself(self, tmp_path):
+        path = tmp_path / "loop.csv"
+        path.symlink_to(path)
+        with pytest.raises(TableError, match=r"loop\.csv: .*link that leads back to itself"):
+            read_table(path)
+        with pytest.raises(TableError, match=r"loop\.csv: .*link that leads back to itself"):
+            check_output(path, force=True)
+        with pytest.raises(OSError, match="symbolic links") as told:
+            atomic_path(path).__enter__()
+        assert told.value.errno == errno.ELOOP
+        # an output is not blamed for its input
+        check_output(tmp_path / "new.csv", inputs=[path])
+
+
+class TestTakenInTheMeantime:
+    def test_without_replace_nothing_is_replaced(self, tmp_path):
+        path = tmp_path / "t.csv"
+
+        def write():
+            with atomic_path(path, replace=False) as temporary:
+                temporary.write_text("new")
+                path.write_text("from another process")
+
+        with pytest.raises(FileExistsError) as told:
+            write()
+        assert told.value.filename == str(path)
+        assert path.read_text() == "from another process"
+        assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+    @pytest.mark.parametrize("has_links", [True, False])
+    def test_a_free_name_is_written(self, tmp_path, monkeypatch, has_links):
+        if not has_links:
+            monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(1, "no")))
+        with atomic_path(tmp_path / "t.csv", replace=False) as temporary:
+            temporary.write_text("new")
+        assert (tmp_path / "t.csv").read_text() == "new"
+        assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+
+
+def test_errors_while_writing_name_the_file(tmp_path):
+    """A full disk is simulated by a limit on the size of files."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def write():
+        with atomic_path(tmp_path / "t.csv") as temporary:
+            temporary.write_bytes(b"x" * 10_000)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as told:
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.value.filename == str(tmp_path / "t.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, signal, sys
+from psmvae.table.paths import atomic_path
+with atomic_path(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_leftovers_of_killed_processes_are_removed(tmp_path, environment):
+    path, other = tmp_path / "o.csv", tmp_path / "other.csv"
+    for target in (path, path, other):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(target)], env=environment, check=False
+        )
+        assert done.returncode == -signal.SIGKILL
+    # names that look alike but are of others
+    (tmp_path / ".o.csv.tmp").touch()
+    (tmp_path / ".o.csv.0123456789abcdef.tmp").mkdir()
+    # the second process removed the leftover of the first
+    assert len(list(tmp_path.iterdir())) == 4
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+    left = sorted(file.name for file in tmp_path.iterdir())
+    assert left[:2] == [".o.csv.0123456789abcdef.tmp", ".o.csv.tmp"]
+    assert left[2].startswith(".other.csv.")
+    assert left[3:] == ["o.csv"]
+
+
+def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
+    path = tmp_path / "o.csv"
+    with atomic_path(path) as first:
+        first.write_text("first")
+        with atomic_path(path) as second:
+            second.write_text("second")
+        assert first.exists()
+    assert path.read_text() == "first"
+    assert [file.name for file in tmp_path.iterdir()] == ["o.csv"]

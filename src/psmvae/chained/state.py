@@ -14,6 +14,7 @@ from psmvae.chained.chains import Chains, Parameters, Settings, Target
 from psmvae.chained.levels import LevelParameters
 from psmvae.chained.numeric import NumericParameters
 from psmvae.chained.predictors import Predictors
+from psmvae.table.fields import check_fields
 
 STANDARDISATION = ("group", "center", "scale", "low", "high")
 BASIS = tuple(field.name for field in dataclasses.fields(Basis))
@@ -64,19 +65,24 @@ def _restore(
     columns: Sequence[Any], arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any]
 ) -> Chains:
     settings = Settings(**plain["settings"])
+    check_fields(settings)
+    if min(settings.n_chains, settings.n_kept) < 1 or settings.n_rounds < settings.n_kept:
+        raise ValueError("The numbers of chains and rounds must be positive.")
     levels = tuple(tuple(one) for one in plain["levels"])
     standard = [arrays[f"predictors.{name}"] for name in STANDARDISATION]
     predictors = Predictors(tuple(columns), levels, *standard)
-    if len(levels) != len(columns) or any(part.shape != standard[0].shape for part in standard):
-        raise ValueError("The predictors of the file are not those of its columns.")
+    check_predictors(predictors)
     targets, parameters = [], []
     for j, column in enumerate(columns):
         basis = Basis(*(arrays[f"{j}.basis.{name}"] for name in BASIS))
         low, high = plain["bounds"][j]
-        limits = (-np.inf if low is None else low, np.inf if high is None else high)
+        limits = (-np.inf if low is None else float(low), np.inf if high is None else float(high))
         targets.append(Target(j, arrays[f"{j}.linear"], basis, plain["pmm"][j], *limits))
-        parameters.append(_parameters(j, targets[-1], bool(column.levels), arrays, settings))
+        _check_target(targets[-1], len(predictors.group))
+        parameters.append(_parameters(targets[-1], column.n_levels, arrays, settings))
     dropped = [np.array(one, dtype=np.intp) for one in plain["dropped"]]
+    if not all(_are_positions(one, len(predictors.group)) for one in dropped):
+        raise ValueError("The dropped predictors of the file are not among its predictors.")
     traces = (arrays["trace_mean"], arrays["trace_deviation"])
     size = (settings.n_rounds, settings.n_chains, len(columns))
     if any(trace.shape != size for trace in traces) or len(dropped) != len(columns):
@@ -84,13 +90,57 @@ def _restore(
     return Chains(predictors, settings, targets, parameters, dropped, *traces)
 
 
+def check_predictors(predictors: Predictors) -> None:
+    """Raise ValueError if predictors from a file are not those of their columns."""
+    columns, levels = predictors.columns, predictors.levels
+    widths = [
+        len(own) if column.n_levels > 2 and column.kind != "ordinal" else 1
+        for own, column in zip(levels, columns, strict=True)
+    ]
+    for own, column in zip(levels, columns, strict=True):
+        if not all(type(level) is int and 0 <= level < column.n_levels for level in own):
+            raise ValueError(f"The levels of the predictors of {column.name!r} do not exist.")
+    group = predictors.group
+    if not np.array_equal(group, np.repeat(np.arange(len(columns)), widths)):
+        raise ValueError("The predictors (group) are not those of the columns.")
+    if group.dtype.kind != "i":
+        raise ValueError("The group of the predictors has the wrong type.")
+    for name in STANDARDISATION[1:]:
+        part = getattr(predictors, name)
+        if part.shape != group.shape or part.dtype.kind != "f":
+            raise ValueError(f"The predictors ({name}) are not those of the columns.")
+    if not (predictors.scale > 0).all():
+        raise ValueError("The scale of a predictor must be positive.")
+
+
+def _check_target(target: Target, n_predictors: int) -> None:
+    """Raise ValueError if the terms of a regression are not among its predictors."""
+    basis, linear = target.basis, target.linear
+    n_used, n_cosines = len(basis.at), len(basis.phase)
+    fits = (
+        _are_positions(linear, n_predictors)
+        and _are_positions(basis.at, len(linear))
+        and _are_positions(basis.first, n_used)
+        and _are_positions(basis.second, n_used)
+        and basis.first.shape == basis.second.shape
+        and basis.phase.shape == (n_cosines,)
+        # without terms all sizes are 0
+        and basis.frequency.shape == (n_used, n_cosines)
+        and basis.low.shape == basis.high.shape == (n_used,)
+        and type(target.pmm) is bool
+    )
+    if not fits:
+        raise ValueError(f"The terms of column {target.j} do not fit its predictors.")
+
+
+def _are_positions(array: NDArray[Any], n: int) -> bool:
+    return array.ndim == 1 and array.dtype.kind == "i" and bool(((array >= 0) & (array < n)).all())
+
+
 def _parameters(
-    j: int,
-    target: Target,
-    has_levels: bool,
-    arrays: Mapping[str, NDArray[Any]],
-    settings: Settings,
+    target: Target, n_levels: int, arrays: Mapping[str, NDArray[Any]], settings: Settings
 ) -> list[Parameters]:
+    j, has_levels = target.j, n_levels > 0
     kind: type[Parameters] = LevelParameters if has_levels else NumericParameters
     fields = {name: arrays[f"{j}.{name}"] for name in kind._fields}
     n_terms = len(target.linear) + (0 if has_levels else target.basis.n_terms)
@@ -98,6 +148,10 @@ def _parameters(
     start = (settings.n_kept, settings.n_chains)
     if shapes != _shapes(start, n_terms, shapes, has_levels=has_levels):
         raise ValueError(f"The parameters of column {j} do not fit its predictors.")
+    if has_levels and not all(_are_positions(order, n_levels) for order in fields["order"]):
+        raise ValueError(f"The parameters of column {j} have levels that do not exist.")
+    if has_levels and fields["shares"].shape[1] != n_levels:
+        raise ValueError(f"The parameters of column {j} do not fit its levels.")
     return [
         kind(**{name: value[number] for name, value in fields.items()})
         for number in range(settings.n_kept)

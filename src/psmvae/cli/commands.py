@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,23 +22,26 @@ from psmvae.cli.files import (
     check_input,
     check_model_output,
     check_table_output,
+    check_written,
     ignored_by_model,
     is_text_file,
     read_input,
+    write_somewhere,
 )
 from psmvae.cli.messages import option, remedies_as_options
 from psmvae.cli.methods import check_has_sets, check_options, has_parameter, method_of
 from psmvae.cli.terminal import UsageError
 from psmvae.demo.files import sets_table
+from psmvae.imputers.model_file import save as save_model
 from psmvae.multiple.long_format import IMPUTATION, ROW, stack_tables
 from psmvae.table.column_checks import missing_value_codes
+from psmvae.table.errors import TableError
 from psmvae.table.frames import open_table
-from psmvae.table.io import write_table
-from psmvae.table.paths import atomic_path
+from psmvae.table.io import check_format, write_table
 from psmvae.table.wording import N_SHOWN, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from psmvae.cli.files import InputTable
@@ -54,10 +59,15 @@ def impute(
     check_paths(files, source, outputs)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
+        check_format(table.incomplete(files.output), files.output)
         if long:
             _check_keys(files.table, table.table.column_names)
         imputer, table = fitted_imputer(table, source, terminal, draws=multiple is not None)
-        with terminal.working("Imputing"):
+    with saving_model(imputer, files, source, terminal):
+        with (
+            remedies_as_options(text_file=is_text_file(files.table)),
+            terminal.working("Imputing"),
+        ):
             if multiple is None:
                 filled = [imputer.transform(table.modelled)]
             else:
@@ -65,12 +75,15 @@ def impute(
                     table.modelled, multiple, random_state=source.run.seed
                 )
                 filled = list(made.tables)
-    with terminal.working("Writing"):
-        completed = table.completed(filled, files.output, computed=imputer.schema_.formulas)
-        if long:
-            completed = [stack_tables([table.incomplete(files.output), *completed])]
-        for one, path in zip(completed, outputs, strict=True):
-            write_table(one, path, force=files.force, inputs=[files.table])
+        with terminal.working("Writing"):
+            completed = table.completed(filled, files.output, computed=imputer.schema_.formulas)
+            if long:
+                completed = [stack_tables([table.incomplete(files.output), *completed])]
+            pairs = zip(completed, outputs, strict=True)
+            written = [_write(one, path, files) for one, path in pairs]
+        last = "" if len(written) == 1 else f" to {written[-1].name}"
+        terminal.say(f"wrote {written[0]}{last}")
+        check_written(outputs, written)
     if source.files.model is None:
         list_columns(imputer, terminal)
         list_mechanisms(imputer, terminal)
@@ -80,8 +93,6 @@ def impute(
     times = "" if multiple is None else f" {multiple} times"
     terminal.say(f"{_rows(files, table)}, {n_missing:,} missing cells{_not_modelled(table)}")
     terminal.say(f"filled {n_missing - n_left:,} of them{times}{_validation_error(imputer)}")
-    last = "" if len(outputs) == 1 else f" to {outputs[-1].name}"
-    terminal.say(f"wrote {outputs[0]}{last}")
 
 
 def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
@@ -91,11 +102,10 @@ def fit(files: Files, source: ModelSource, terminal: Terminal) -> None:
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
         imputer, table = fitted_imputer(table, source, terminal)
-    _save_model(imputer, files.output)
+    _save_model(imputer, files.output, files, terminal)
     list_columns(imputer, terminal)
     list_mechanisms(imputer, terminal)
     terminal.say(f"{_rows(files, table)}{_not_modelled(table)}{_validation_error(imputer)}")
-    terminal.say(f"wrote {files.output}")
 
 
 def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
@@ -110,11 +120,16 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
         imputer, table = fitted_imputer(table, source, terminal)
         method = method_of(imputer)
         check_has_sets(method, where=f"{model}, a model of {method},")
-        with terminal.working("Assigning sets"):
+    with saving_model(imputer, files, source, terminal):
+        with (
+            remedies_as_options(text_file=is_text_file(files.table)),
+            terminal.working("Assigning sets"),
+        ):
             assigned = imputer.predict_set(table.modelled)
             proba = imputer.predict_set_proba(table.modelled)
-    result = sets_table(assigned, proba)
-    write_table(result, files.output, force=files.force, inputs=[files.table])
+        written = _write(sets_table(assigned, proba), files.output, files)
+        terminal.say(f"wrote {written}")
+        check_written([files.output], [written])
     counts = np.bincount(assigned, minlength=proba.shape[1])
     sizes = ", ".join(f"set {r}: {count:,}" for r, count in enumerate(counts))
     terminal.say(f"{_rows(files, table)} ({sizes}){_not_modelled(table)}")
@@ -128,7 +143,6 @@ def sets(files: Files, source: ModelSource, terminal: Terminal) -> None:
             "one set: the masks give no evidence of more, or there is no mask model; "
             "--sets N fits N sets"
         )
-    terminal.say(f"wrote {files.output}")
 
 
 def fitted_imputer(
@@ -143,17 +157,40 @@ def fitted_imputer(
         loaded = _load(path, source.run)
         return loaded, ignored_by_model(loaded, path, table)
     proper = draws or source.files.save_model is not None
-    imputer = _fit(table, source, terminal, proper=proper)
-    if source.files.save_model is not None:
-        _save_model(imputer, source.files.save_model)
-        terminal.say(f"wrote {source.files.save_model}")
-    return imputer, table
+    return _fit(table, source, terminal, proper=proper), table
 
 
-def _save_model(imputer: Imputer, path: Path) -> None:
-    """Write a fitted imputer; an interrupted write leaves no file."""
-    with atomic_path(path) as temporary:
-        imputer.save(temporary)
+@contextmanager
+def saving_model(
+    imputer: Imputer, files: Files, source: ModelSource, terminal: Terminal
+) -> Iterator[None]:
+    """Write the model of --save-model when the block has ended, also after an error.
+
+    What the block writes is not lost if the model cannot be written, nor the reverse.
+    """
+    path = source.files.save_model
+    try:
+        yield
+    except Exception:
+        if path is not None:
+            # the first error is the one to report
+            with suppress(OSError, TableError):
+                _save_model(imputer, path, files, terminal)
+        raise
+    if path is not None:
+        _save_model(imputer, path, files, terminal)
+
+
+def _save_model(imputer: Imputer, path: Path, files: Files, terminal: Terminal) -> None:
+    written = write_somewhere(partial(save_model, imputer, replace=files.force), path)
+    terminal.say(f"wrote {written}")
+    check_written([path], [written])
+
+
+def _write(table: Any, path: Path, files: Files) -> Path:
+    """Write a table and return its path; see `write_somewhere`."""
+    inputs = [files.table]
+    return write_somewhere(partial(write_table, table, force=files.force, inputs=inputs), path)
 
 
 def _load(path: Path, run: RunOptions) -> Imputer:

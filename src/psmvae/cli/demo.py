@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from psmvae.cli.streams import StdoutConsole
 from psmvae.demo import check_folder, make_report, run_study, write_files
 from psmvae.simulate.trial import OUTCOME
 
@@ -36,7 +36,7 @@ def demo(folder: Path, *, seed: int, quick: bool, device: str, terminal: Termina
     with terminal.steps() as progress:
         report = make_report(study, validate=not quick, progress=progress)
     paths = write_files(study, report, folder)
-    console = Console()
+    console = StdoutConsole()
     console.print(_comparison(study))
     console.print(Text(_ABOUT_MASK_MODEL))
     console.print(Text(study.imputer.mechanism_.sentence(OUTCOME)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,14 +13,14 @@ import typer
 from psmvae.cli.messages import reworded
 from psmvae.cli.options import check_known
 from psmvae.cli.terminal import UsageError
-from psmvae.table.errors import TableError
+from psmvae.table.errors import OutputExistsError, TableError
 from psmvae.table.io import read_table, read_text
-from psmvae.table.paths import SEPARATORS, atomic_path, check_output, check_place
+from psmvae.table.paths import SEPARATORS, atomic_path, check_output, check_place, check_source
 from psmvae.table.text import keep_text
 from psmvae.table.text_types import infer_types, mark_missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from psmvae.cli.terminal import Terminal
@@ -34,9 +35,11 @@ def is_text_file(path: Path) -> bool:
 
 
 def check_input(path: Path) -> None:
-    """Refuse an input that does not exist."""
-    if not path.exists():
-        raise UsageError(f"{path}: no such file")
+    """Refuse an input that does not exist or is no regular file."""
+    try:
+        check_source(path)
+    except TableError as error:
+        raise UsageError(str(error)) from error
 
 
 def check_table_output(path: Path, *, force: bool, inputs: Sequence[Path]) -> None:
@@ -74,6 +77,35 @@ def check_file_output(path: Path, *, force: bool, inputs: Sequence[Path]) -> Non
         raise UsageError(reworded(error, text_file=True)) from error
 
 
+def write_somewhere(write: Callable[[Path], None], path: Path) -> Path:
+    """Write a result to a path, or beside it if another process has taken it; return where.
+
+    The path was free, or could be replaced, when the command began.
+    """
+    candidates = itertools.chain([path], (beside(path, number) for number in itertools.count(2)))
+    for candidate in candidates:
+        try:
+            write(candidate)
+        except (OutputExistsError, FileExistsError):
+            continue
+        return candidate
+    raise AssertionError  # the candidates have no end
+
+
+def beside(path: Path, number: int) -> Path:
+    """Return the path of a numbered file: ``filled-2.csv`` for ``filled.csv``."""
+    suffix = "".join(path.suffixes[-2:]) if path.suffix.lower() == ".gz" else path.suffix
+    return path.with_name(f"{path.name.removesuffix(suffix)}-{number}{suffix}")
+
+
+def check_written(wanted: Sequence[Path], written: Sequence[Path]) -> None:
+    """Raise if results are not where they were wanted."""
+    moved = [(a, b) for a, b in zip(wanted, written, strict=True) if a != b]
+    if moved:
+        where = ", ".join(f"{a} (the result is in {b})" for a, b in moved)
+        raise TableError(f"created by another process in the meantime: {where}")
+
+
 def write_text(text: str, path: Path | None, terminal: Terminal) -> None:
     """Write text to a file, completely or not at all, or to standard output."""
     if path is None:
@@ -100,7 +132,11 @@ class InputTable:
     @property
     def modelled(self) -> Any:
         """The table without the ignored columns."""
-        return self.table.drop_columns(list(self.ignored)) if self.ignored else self.table
+        if not self.ignored:
+            return self.table
+        ignored = set(self.ignored)
+        names = enumerate(self.table.column_names)
+        return self.table.select([at for at, name in names if name not in ignored])
 
     def ignoring(self, names: Sequence[str]) -> InputTable:
         """Return the table with these columns ignored."""
@@ -139,11 +175,12 @@ class InputTable:
     def _with_ignored(self, filled: Any) -> Any:
         if not self.ignored:
             return filled
-        table = self.table
-        for field in filled.schema:
-            position = table.column_names.index(field.name)
-            table = table.set_column(position, field, filled[field.name])
-        return table
+        # all at once: each `set_column` copies the list of columns
+        fresh = {field.name: (field, filled[field.name]) for field in filled.schema}
+        old = zip(self.table.schema, self.table.columns, strict=True)
+        pairs = [fresh.get(field.name, (field, column)) for field, column in old]
+        schema = pa.schema([field for field, _ in pairs], metadata=self.table.schema.metadata)
+        return pa.Table.from_arrays([column for _, column in pairs], schema=schema)
 
 
 def read_input(files: TableFile, ignore: Sequence[str] = ()) -> InputTable:

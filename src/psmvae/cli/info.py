@@ -6,14 +6,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from psmvae.cli.files import check_input
+from psmvae.cli.streams import StdoutConsole
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from rich.console import Console
 
 
 def info(path: Path, *, as_json: bool) -> None:
@@ -25,7 +27,7 @@ def info(path: Path, *, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(description, indent=2))
         return
-    console = Console()
+    console = StdoutConsole()
     for name, value in description.items():
         _print(console, name, value)
 

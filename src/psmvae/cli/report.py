@@ -8,8 +8,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli import long_file
-from psmvae.cli.commands import check_paths, fitted_imputer, warn_of_codes
-from psmvae.cli.files import check_file_output, check_input, is_text_file, read_input
+from psmvae.cli.commands import check_paths, fitted_imputer, saving_model, warn_of_codes
+from psmvae.cli.files import (
+    check_file_output,
+    check_input,
+    is_text_file,
+    read_input,
+    write_text,
+)
 from psmvae.cli.formula import formula_analysis
 from psmvae.cli.messages import remedies_as_options
 from psmvae.cli.options import check_known
@@ -20,10 +26,10 @@ from psmvae.reporting import Report
 from psmvae.reporting.data.collect import collect
 from psmvae.sensitivity.tipping import tipping_point
 from psmvae.table.frames import open_table
-from psmvae.table.paths import atomic_path
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from psmvae.cli.options import Files, ModelSource
@@ -38,33 +44,59 @@ _N_IMPUTATIONS = 20
 def report(files: Files, source: ModelSource, options: ReportOptions, terminal: Terminal) -> None:
     """Write a report on the missing cells of a table and their imputations."""
     check_extension(files.output)
-    if options.imputations is None:
-        check_paths(files, source, [], others=[files.output])
-    else:
-        _check_no_model(source)
-        inputs = [files.table, options.imputations]
-        check_file_output(files.output, force=files.force, inputs=inputs)
-        for path in inputs:
-            check_input(path)
+    if options.imputations is not None:
+        _report_on_imputations(files, source, options, options.imputations, terminal)
+        return
+    check_paths(files, source, [], others=[files.output])
+    n, seed = options.multiple or _N_IMPUTATIONS, source.run.seed
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        names = table.modelled.column_names
-        check_known("--column", [options.column] if options.column else [], names)
-        imputer: Any = None
-        if options.imputations is None:
-            imputer, table = fitted_imputer(table, source, terminal, draws=True)
-            n = options.multiple or _N_IMPUTATIONS
-            with terminal.working("Imputing"):
-                mi = imputer.impute_multiple(table.modelled, n, random_state=source.run.seed)
-        else:
-            mi = long_file.read_long(options.imputations, files.na)
-            _check_same_table(mi, table.modelled, options.imputations, files.table)
-    if not mi.mask.any():
-        warn_of_codes(table.modelled)
-    fits, tipping = _analysed(mi, options, source.run.seed, terminal)
+        _check_column(options, table.modelled.column_names)
+        imputer, table = fitted_imputer(table, source, terminal, draws=True)
+    with saving_model(imputer, files, source, terminal):
+        with (
+            remedies_as_options(text_file=is_text_file(files.table)),
+            terminal.working("Imputing"),
+        ):
+            mi = imputer.impute_multiple(table.modelled, n, random_state=seed)
+        if not mi.mask.any():
+            warn_of_codes(table.modelled)
+        _write_report(files, options, seed, terminal, mi=mi, imputer=imputer)
+
+
+def _report_on_imputations(
+    files: Files, source: ModelSource, options: ReportOptions, imputations: Path, terminal: Terminal
+) -> None:
+    """Report on the imputations of a long file."""
+    given = source.given()
+    if given:
+        raise UsageError(f"--imputations has the imputations, so that {given[0]} has no effect")
+    inputs = [files.table, imputations]
+    check_file_output(files.output, force=files.force, inputs=inputs)
+    for path in inputs:
+        check_input(path)
+    with remedies_as_options(text_file=is_text_file(files.table)):
+        table = read_input(files, source.run.ignore or ()).modelled
+    _check_column(options, table.column_names)
+    mi = long_file.read_long(imputations, files.na)
+    _check_same_table(mi, table, imputations, files.table)
+    _write_report(files, options, source.run.seed, terminal, mi=mi)
+
+
+def _write_report(
+    files: Files,
+    options: ReportOptions,
+    seed: int,
+    terminal: Terminal,
+    *,
+    mi: MultipleImputation,
+    imputer: Any = None,
+) -> None:
+    """Analyse the imputations, make the report and write it."""
+    fits, tipping = _analysed(mi, options, seed, terminal)
     with terminal.steps() as progress:
         data = collect(
-            table.modelled if options.imputations is None else mi.original,
+            mi.original,
             imputer=imputer,
             mi=mi,
             analyses=fits,
@@ -72,22 +104,18 @@ def report(files: Files, source: ModelSource, options: ReportOptions, terminal: 
             title=options.title or files.table.name,
             max_columns=options.max_columns,
             validate=not options.no_validation,
-            random_state=source.run.seed,
+            random_state=seed,
             progress=progress,
             command=shlex.join(["psmvae", *sys.argv[1:]]),
         )
-    made = Report(data)
-    _write(made, files.output)
+        text = _text(Report(data), files.output)
     for sentence in data["summary"]["sentences"]:
         terminal.say(sentence)
-    terminal.say(f"wrote {files.output}")
+    write_text(text, files.output, terminal)
 
 
-def _check_no_model(source: ModelSource) -> None:
-    """Refuse options of an imputer that would not be used."""
-    given = source.given()
-    if given:
-        raise UsageError(f"--imputations has the imputations, so that {given[0]} has no effect")
+def _check_column(options: ReportOptions, names: Sequence[str]) -> None:
+    check_known("--column", [options.column] if options.column else [], names)
 
 
 def _check_same_table(mi: MultipleImputation, table: Any, imputations: Path, path: Path) -> None:
@@ -122,14 +150,11 @@ def _analysed(
     return fits, tipping
 
 
-def _write(made: Report, path: Path) -> None:
-    """Write the format of the path's extension, completely or not at all."""
+def _text(made: Report, path: Path) -> str:
+    """Return the report in the format of the path's extension."""
     match path.suffix.lower():
         case ".json":
-            text = json.dumps(made.json(), indent=1, ensure_ascii=False) + "\n"
+            return json.dumps(made.json(), indent=1, ensure_ascii=False) + "\n"
         case ".md":
-            text = made.markdown()
-        case _:
-            text = made.html()
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+            return made.markdown()
+    return made.html()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from psmvae.cli.streams import discard, prepare_streams
 from psmvae.cli.terminal import Terminal, UsageError
 
 if TYPE_CHECKING:
@@ -30,13 +31,25 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
     """Run a command of an app with the given arguments, or those of the process.
 
     The exit code is 0, 1 if the command failed, 2 if it was called wrongly, 130 after Ctrl-C and
-    143 after a termination signal.
+    143 after a termination signal, and 141 if what reads standard output is gone, as in
+    ``psmvae info model.safetensors | head -1``.
     """
+    prepare_streams()
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     terminal = Terminal()
     try:
         with _interruptible(), terminal.plain_warnings():
             code = app(arguments, prog_name=name, standalone_mode=False)
+            _flush()
+    except BrokenPipeError:
+        discard(sys.stdout)
+        return 128 + signal.SIGPIPE
+    except SystemExit as error:
+        # click exits so if it cannot write
+        if not isinstance(error.__context__, BrokenPipeError):
+            raise
+        discard(sys.stdout)
+        return 128 + signal.SIGPIPE
     except UsageError as error:
         terminal.line(f"error: {error}")
         return 2
@@ -54,6 +67,17 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
         terminal.line("error: " + " ".join(line.strip() for line in lines if line.strip()))
         return 1
     return code if isinstance(code, int) else 0
+
+
+def _flush() -> None:
+    """Write what is left of standard output, while an error can still be reported."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        discard(sys.stdout)
+        raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 class _Interrupted(BaseException):

@@ -10,9 +10,10 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
+
+from psmvae.cli.streams import StderrConsole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,14 +29,18 @@ class Terminal:
     """Messages and progress on standard error; if quiet, only warnings and errors."""
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self._console = Console(stderr=True)
+        self._console = StderrConsole()
         self._quiet = quiet
         # rich treats FORCE_COLOR as a terminal, but a log file should have no progress bar
         self._live = not quiet and sys.stderr.isatty()
 
     def line(self, text: str) -> None:
         """Write one line, without markup or wrapping."""
-        self._console.print(Text(text), soft_wrap=True)
+        try:
+            self._console.print(Text(text), soft_wrap=True)
+        except OSError:
+            # a full disk, or a terminal that is gone
+            self._console.on_broken_pipe()
 
     def say(self, text: str) -> None:
         """Write one line unless quiet."""

@@ -16,8 +16,10 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from psmvae._quiet import load_libraries
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
+from psmvae.imputers.ambient import without_ambient_settings
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.imputers.truncation import truncated_draws
 from psmvae.multiple.imputation import MultipleImputation
@@ -140,9 +142,11 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         # imports on first use, above all that of PyTorch, count as time of the fit
         began = time.perf_counter()
         self._check_parameters()
+        load_libraries()
         before = vars(self).copy()
         try:
-            interrupted = self._learn(self._read(X), callback, began)
+            with without_ambient_settings():
+                interrupted = self._learn(self._read(X), callback, began)
         except BaseException:
             # an earlier fit stays usable
             self.__dict__.clear()
@@ -186,15 +190,16 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             Of the type of X, or that of `set_output`. Observed cells are unchanged, except in
             derived columns.
         """
-        frame, codec, encoded = self._open_table(X)
-        x, m = encoded.x, encoded.m
-        incomplete: Bools = np.asarray(~m.all(1))
-        completion = Completion(frame, codec, self.schema_.names, incomplete, where)
-        points = np.zeros((0, x.shape[1]))
-        if incomplete.any():
-            points = self._points(x[incomplete], m[incomplete])
-        table = completion(points)
-        completion.warn()
+        with without_ambient_settings():
+            frame, codec, encoded = self._open_table(X)
+            x, m = encoded.x, encoded.m
+            incomplete: Bools = np.asarray(~m.all(1))
+            completion = Completion(frame, codec, self.schema_.names, incomplete, where)
+            points = np.zeros((0, x.shape[1]))
+            if incomplete.any():
+                points = self._points(x[incomplete], m[incomplete])
+            table = completion(points)
+            completion.warn()
         container = _get_output_config("transform", self)["dense"]
         return table if container == "default" else in_container(table, container, self.schema_)
 
@@ -272,20 +277,21 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     def _complete(self, X: Any, n: int, where: Any, random_state: Any) -> tuple[list[Any], Bools]:
         """Draw ``n`` completed tables; also return which cells were imputed."""
-        frame, codec, encoded = self._open_table(X)
-        x, m = encoded.x, encoded.m
-        incomplete: Bools = np.asarray(~m.all(1))
-        completion = Completion(
-            frame, codec, self.schema_.names, incomplete, where, donors=self._draws_donors()
-        )
-        fixed = random_state is None
-        seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
-        drawn = np.zeros((0, n, x.shape[1]))
-        if incomplete.any():
-            columns = self.schema_.modelled
-            drawn = truncated_draws(self._draws, columns, x[incomplete], m[incomplete], n, seed)
-        tables = [completion(drawn[:, k]) for k in range(n)]
-        completion.warn()
+        with without_ambient_settings():
+            frame, codec, encoded = self._open_table(X)
+            x, m = encoded.x, encoded.m
+            incomplete: Bools = np.asarray(~m.all(1))
+            completion = Completion(
+                frame, codec, self.schema_.names, incomplete, where, donors=self._draws_donors()
+            )
+            fixed = random_state is None
+            seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
+            drawn = np.zeros((0, n, x.shape[1]))
+            if incomplete.any():
+                columns = self.schema_.modelled
+                drawn = truncated_draws(self._draws, columns, x[incomplete], m[incomplete], n, seed)
+            tables = [completion(drawn[:, k]) for k in range(n)]
+            completion.warn()
         return tables, completion.mask
 
     def save(self, path: Any) -> None:
@@ -431,8 +437,27 @@ def in_container(table: Any, container: Literal["pandas", "polars"], schema: Sch
         return nw.from_dict(columns, backend=container).to_native()
     names = open_table(table).names
     wanted = schema.names if set(names) == set(schema.names) else names
-    order = [names.index(name) for name in wanted]
+    position = {name: at for at, name in enumerate(names)}
+    order = [position[name] for name in wanted]
     if nw.dependencies.is_pandas_dataframe(table):
         return table.iloc[:, order]
     frame = nw.from_native(table, eager_only=True)[:, order]
-    return frame.to_pandas() if container == "pandas" else frame.to_polars()
+    try:
+        return frame.to_pandas() if container == "pandas" else frame.to_polars()
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise _not_converted(frame, container) from error
+
+
+def _not_converted(frame: Any, container: str) -> TypeError:
+    """Return the error for a frame that another library cannot hold; it names the columns."""
+    wrong = []
+    for name in frame.columns:
+        try:
+            one = frame.select(name)
+            _ = one.to_pandas() if container == "pandas" else one.to_polars()
+        except (ValueError, TypeError, NotImplementedError):
+            wrong.append(f"{name!r} ({frame[name].dtype})")
+    return TypeError(
+        f"set_output(transform={container!r}) cannot hold column {', '.join(wrong)}; convert it "
+        "first, or use set_output(transform='default')"
+    )

@@ -13,13 +13,20 @@ if TYPE_CHECKING:
     import torch
 
 
-def whole_number(name: str, value: Any, *, low: int) -> int:
-    """Check for an integer of at least ``low``."""
+MAX_WHOLE_NUMBER = 2**31 - 1
+"""Largest whole number of a parameter: what no machine can compute is refused at once."""
+
+
+def whole_number(name: str, value: Any, *, low: int, high: int = MAX_WHOLE_NUMBER) -> int:
+    """Check for an integer from ``low`` to ``high``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number >= {low}, got {value!r}.")
-    if value < low:
+    number = int(value)
+    if number < low:
         raise ValueError(f"{name} must be >= {low}, got {value!r}.")
-    return int(value)
+    if number > high:
+        raise ValueError(f"{name} must be <= {high}, got {value!r}.")
+    return number
 
 
 def number(
@@ -72,6 +79,12 @@ def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:
     """Check the shape of an array, which may come from a damaged file."""
     if tuple(array.shape) != sizes:
         raise ValueError(f"{name} must have shape {sizes}, got {tuple(array.shape)}.")
+
+
+def rates(name: str, array: Any) -> None:
+    """Check that numbers are between 0 and 1, which may come from a damaged file."""
+    if array.dtype.kind != "f" or not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(f"{name} must be numbers between 0 and 1.")
 
 
 def torch_device(value: Any) -> torch.device:

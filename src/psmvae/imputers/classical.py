@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,8 @@ class MatrixImputer(Imputer):
     random_state: int | np.random.RandomState | None = None
 
     standardises_input = False
+    # largest number of a column that is not standardised
+    _largest: ClassVar[float] = 1e150
 
     def _check_parameters(self) -> None:
         self._check_shared()
@@ -77,9 +79,22 @@ class MatrixImputer(Imputer):
 
     def _encode_matrix(self, x: Floats, m: Bools) -> Floats:
         """Encode cells as a matrix, clipped to LIMIT where it is standardised."""
+        if not self._standardises():
+            self._check_range(x, m)
         with np.errstate(over="ignore"):
             opened = self.matrix_.encode(x, m)
         return np.clip(opened, -LIMIT, LIMIT) if self._standardises() else opened
+
+    def _check_range(self, x: Floats, m: Bools) -> None:
+        """Raise ValueError for numbers whose squares overflow if they are not standardised."""
+        largest = np.where(m, np.abs(x), 0.0).max(0, initial=0.0)
+        for column, value in zip(self.schema_.modelled, largest, strict=True):
+            if value > self._largest:
+                raise ValueError(
+                    f"column {column.name!r} holds numbers as large as {value:g}, at most "
+                    f"{self._largest:g} are possible with standardise=False; rescale it, or use "
+                    "standardise=True"
+                )
 
     def _standardises(self) -> bool:
         return True
@@ -96,6 +111,17 @@ class MatrixImputer(Imputer):
         del plain
         parts = [arrays[f"matrix.{name}"].numpy() for name in ("center", "scale", "lowest")]
         self.matrix_ = Matrix(self.schema_.modelled, *parts)
+        size = (len(self.matrix_.group),)
+        for name, part, sizes in (
+            ("center", parts[0], size),
+            ("scale", parts[1], size),
+            ("lowest", parts[2], (len(self.schema_.modelled),)),
+        ):
+            checks.shape(f"matrix.{name}", part, sizes)
+            if part.dtype.kind != "f":
+                raise ValueError(f"matrix.{name} must be numbers, got {part.dtype}.")
+        if not (self.matrix_.scale > 0).all():
+            raise ValueError("matrix.scale must be positive.")
 
 
 @complete
@@ -313,6 +339,9 @@ class MissForestImputer(ChainImputer):
     >>> MissForestImputer(random_state=0).fit_transform(table)[1]
     array([1., 1.])
     """
+
+    # scikit-learn's trees compare in float32
+    _largest: ClassVar[float] = 1e38
 
     n_estimators: int = 10
     n_jobs: int | None = -1

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.imputers import checks
+from psmvae._quiet import unchanged_settings
+from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.fit_warnings import warn_of_fit
+from psmvae.imputers.memory import MANY_COLUMNS, check_memory
 from psmvae.imputers.progress import both, progress_bar
 from psmvae.models.config import Config
 from psmvae.nn.architecture import Network
@@ -172,6 +174,7 @@ class DeepImputer(Imputer):
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
+        check_memory(self._n_parameters(), len(self.schema_.modelled), device)
         # training needs gradients, also where the caller has disabled them
         with use_blas(), torch.inference_mode(mode=False):
             self._build()
@@ -233,6 +236,23 @@ class DeepImputer(Imputer):
         rate = torch.tensor(self.missing_rate_[list(layout.order)], dtype=torch.float32)
         self.model_: Any = self._make_model(layout, rate, Noise(self._seed(0)))
 
+    def _shapes(self) -> dict[str, Any]:
+        """Return the tensors of the model of `config_` without values, which takes no memory."""
+        import torch
+
+        from psmvae.nn.noise import NoNoise
+
+        rate = torch.zeros(len(self.missing_rate_), dtype=torch.float32, device="cpu")
+        # arithmetic with tensors without values imports PyTorch's compiler
+        with unchanged_settings(), torch.device("meta"):
+            return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
+
+    def _n_parameters(self) -> int:
+        """Return the number of parameters, counted only for tables of many columns."""
+        if len(self.schema_.modelled) < MANY_COLUMNS:
+            return 0
+        return sum(tensor.numel() for tensor in self._shapes().values())
+
     def _layout(self) -> Layout:
         from psmvae.nn.columns import Layout
 
@@ -261,10 +281,12 @@ class DeepImputer(Imputer):
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self.config_ = plain["config"]
+        file_schema.check_sizes(self.config_, arrays)
+        file_schema.check_tensors(self._shapes(), arrays)
         self._build()
         self.model_.load_state_dict(arrays)
         last = plain["progress"]
-        self._set_history([Progress(**last)] if last else [])
+        self._set_history([file_schema.progress(last)] if last else [])
 
 
 def describe_config(config: Config) -> dict[str, Any]:

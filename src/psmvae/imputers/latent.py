@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.imputers import checks
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.chains_file import add_chains, add_mechanism, take_chains, take_mechanism
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
@@ -151,6 +152,7 @@ class LatentImputer(DeepImputer):
         """
         return self._diagnostics(*self._encode(X))[1]
 
+    @independent
     def _diagnostics(self, x: Floats, m: Bools) -> tuple[Floats, Floats]:
         """Return the importance-weighted bound and the effective sample size of each row."""
         import torch

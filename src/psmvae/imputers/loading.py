@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae._quiet import load_libraries
 from psmvae.imputers import checks
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.classical import MeanImputer, MissForestImputer
 from psmvae.imputers.deep import DeepImputer
+from psmvae.imputers.file_schema import check_config, check_no_nan
 from psmvae.imputers.gain import GAINImputer
 from psmvae.imputers.mice import MICEImputer
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.model_file import from_json, read
 from psmvae.imputers.psmvae import PSMVAEImputer
+from psmvae.table.fields import check_fields
 from psmvae.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ IMPUTERS: dict[str, type[Imputer]] = {
 DAMAGE = (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, AttributeError)
 
 
+@independent
 def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     """Read an imputer that was saved with its ``save`` method.
 
@@ -77,6 +82,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     >>> bool((again.transform(table) == imputer.transform(table)).all())
     True
     """
+    load_libraries()
     path = Path(path)
     document, tensors = read(path)
     try:
@@ -95,8 +101,12 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Impute
     if document["class"] not in IMPUTERS:
         raise ValueError(f"unknown imputer class {document['class']!r}")
     parameters = {name: from_json(value) for name, value in document["parameters"].items()}
+    plain = {name: from_json(value) for name, value in document["plain"].items()}
     imputer = IMPUTERS[document["class"]](**parameters)
+    check_fields(imputer)
     imputer._check_parameters()
+    if isinstance(imputer, DeepImputer):
+        check_config(plain["config"])
     imputer.schema_ = Schema.from_json(document["schema"])
     imputer.seed_ = checks.whole_number("seed", document["seed"], low=0)
     imputer.n_features_in_ = len(imputer.schema_.columns)
@@ -105,9 +115,10 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Impute
     if document.get("ignored_columns"):
         # passed through by the command line, which removed them before the fit
         imputer.ignored_columns_ = [str(name) for name in document["ignored_columns"]]
-    imputer.n_rows_ = checks.whole_number("n_rows", document["n_rows"], low=1)
+    imputer.n_rows_ = checks.whole_number("n_rows", document["n_rows"], low=1, high=2**53)
+    check_no_nan(state)
     imputer.missing_rate_ = state.pop("missing_rate").numpy()
     checks.shape("missing_rate", imputer.missing_rate_, (len(imputer.schema_.modelled),))
-    plain = {name: from_json(value) for name, value in document["plain"].items()}
+    checks.rates("missing_rate", imputer.missing_rate_)
     imputer._set_state(state, plain)
     return imputer

@@ -16,6 +16,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from psmvae._version import __version__
+from psmvae.imputers import file_schema
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.options import Advanced
 from psmvae.mechanism.settings import SelfMask
 from psmvae.models.config import GAINConfig, LatentConfig
@@ -41,10 +43,17 @@ BY_COLUMN = ("kinds", "bounds", "derived", "predictors")
 COLUMN_FACTS = ("name", "kind", "reason", "dtype", "n_levels", "low", "high")
 
 
-def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
-    """Write a fitted imputer. An existing file is replaced when the new one is complete."""
+@independent
+def save(imputer: Imputer, path: str | os.PathLike[str], *, replace: bool = True) -> None:
+    """Write a fitted imputer. An existing file is replaced when the new one is complete.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; FileExistsError if there is one and `replace` is False.
+    """
     import torch
-    from safetensors.torch import save_file
+    from safetensors.torch import save as to_bytes
 
     imputer._check_parameters()
     facts = describe(imputer)
@@ -73,8 +82,9 @@ def save(imputer: Imputer, path: str | os.PathLike[str]) -> None:
     # parts of a model may share tensors, which a safetensors file cannot
     own = {"memory_format": torch.contiguous_format}
     tensors = {name: torch.as_tensor(value).cpu().clone(**own) for name, value in state.items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, str(temporary), metadata=metadata)
+    with atomic_path(path, replace=replace) as temporary:
+        # written by Python, whose errors say what failed: safetensors' own do not
+        temporary.write_bytes(to_bytes(tensors, metadata=metadata))
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
@@ -128,12 +138,9 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
             f"format {FORMAT_VERSION}. Fit the model again."
         )
     try:
-        document = json.loads(metadata["document"])
-    except (KeyError, json.JSONDecodeError) as error:
+        return file_schema.parse(metadata["document"])
+    except (KeyError, ValueError) as error:
         raise ValueError(f"{str(path)!r} is a damaged psmvae model: {error}.") from error
-    if not isinstance(document, dict):
-        raise ValueError(f"{str(path)!r} is a damaged psmvae model: its document is no object.")
-    return document
 
 
 def to_json(name: str, value: Any) -> Any:
@@ -157,19 +164,21 @@ def to_json(name: str, value: Any) -> Any:
     )
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: Any, depth: int = 0) -> Any:
     """Restore a value from `to_json`."""
     if not isinstance(value, dict):
         return value
     if "part" not in value:
         return value
+    if depth > file_schema.MAX_DEPTH:
+        raise ValueError("objects are nested too deeply")
     fields = dict(value)
     part = fields.pop("part")
     if part == "predictors":
         return dict(fields["columns"])
     if part in BY_COLUMN:
         return {key: to_tuple(one) for key, one in fields["columns"].items()}
-    return PARTS[part](**{name: from_json(inner) for name, inner in fields.items()})
+    return PARTS[part](**{name: from_json(inner, depth + 1) for name, inner in fields.items()})
 
 
 def to_plain(value: Any) -> Any:

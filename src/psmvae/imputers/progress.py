@@ -14,7 +14,7 @@ Callback = Callable[[Progress], None]
 @contextmanager
 def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
     """Yield a callback that draws a bar on stderr, or None if stderr is not a terminal."""
-    if not shown or not sys.stderr.isatty():
+    if not shown or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

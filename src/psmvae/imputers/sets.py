@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from psmvae.imputers import checks
+from psmvae.imputers.ambient import without_ambient_settings
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.set_summary import SetSummary
 from psmvae.models.config import LatentConfig
@@ -61,7 +62,8 @@ class SetsMixin:
         ndarray of shape (n_rows, n_sets_)
             Probabilities that sum to one in each row.
         """
-        proba: Floats = self._set_proba(*self._encode(X))
+        with without_ambient_settings():
+            proba: Floats = self._set_proba(*self._encode(X))
         return proba
 
     def _set_proba(self: Any, x: Floats, m: Bools) -> Floats:

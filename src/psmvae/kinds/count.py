@@ -145,10 +145,15 @@ class CountBlock(nn.Module):
         mean = [max(c.mean, 0.5 / max(c.n_observed, 1)) for c in columns]
         bounds = [[math.log(MIN_SIZE), math.log(MAX_SIZE_OF_MEAN * max(m, 1.0))] for m in mean]
         center, width = [c.center for c in columns], [c.scale for c in columns]
-        deviation, log_sizes = [c.deviation for c in columns], torch.tensor(bounds).T
+        deviation, log_sizes = (
+            [c.deviation for c in columns],
+            torch.tensor(bounds, dtype=torch.float32).T,
+        )
         add_constants(self, center=center, width=width, mean=mean)
         add_constants(self, deviation=deviation, log_sizes=log_sizes)
-        add_constants(self, start_size=self._raw_size(torch.ones(self.n_columns)))
+        add_constants(
+            self, start_size=self._raw_size(torch.ones(self.n_columns, dtype=torch.float32))
+        )
         if scale == "learned":
             self.size = nn.Parameter(self.start_size.expand(n_members, 1, 1, 1, -1).clone())
 

@@ -141,7 +141,9 @@ class NormalBlock(nn.Module):
         self.n_outputs = 2 if scale == "network" else 1
         self.scale = scale
         if scale == "learned":
-            self.log_scale = nn.Parameter(torch.zeros(n_members, 1, 1, 1, n_columns))
+            self.log_scale = nn.Parameter(
+                torch.zeros(n_members, 1, 1, 1, n_columns, dtype=torch.float32)
+            )
         elif isinstance(scale, float):
             self.fixed = math.log(scale)
 

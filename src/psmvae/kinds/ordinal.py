@@ -59,8 +59,8 @@ class OrdinalBlock(nn.Module):
     def __init__(self, columns: Sequence[Column], n_members: int) -> None:
         super().__init__()
         shares = [_shares(column) for column in columns]
-        n_levels = torch.tensor([len(share) for share in shares]).unsqueeze(-1)
-        width = int(n_levels.max())
+        sizes = [len(share) for share in shares]
+        width, n_levels = max(sizes), torch.tensor(sizes).unsqueeze(-1)
         self.n_columns = len(columns)
         self.n_features = self.n_outputs = 1
         self.n_statistics = self.n_nodes = width
@@ -70,12 +70,14 @@ class OrdinalBlock(nn.Module):
             score[j, : len(share)] = _scores(share)
             up_to[j] = np.pad(np.cumsum(share)[:-1], (0, width - len(share) + 1))
         # p(x ≤ k); thresholds of padding levels are increasing too, and not used
-        up_to = np.where(np.arange(width) < n_levels.numpy() - 1, up_to, 1 - MIN_SHARE)
+        up_to = np.where(np.arange(width) < np.array(sizes)[:, None] - 1, up_to, 1 - MIN_SHARE)
         tools.add_constants(self, exists=level < n_levels, is_last=level == n_levels - 1)
-        tools.add_constants(self, score=torch.tensor(score).float())
+        tools.add_constants(self, score=torch.tensor(score, dtype=torch.float32))
         tools.add_constants(self, up_to=torch.tensor(up_to[:, :-1]))
         tools.add_constants(self, deviation=[column.deviation for column in columns])
-        self.threshold = nn.Parameter(torch.zeros(n_members, 1, 1, 1, self.n_columns, width - 1))
+        self.threshold = nn.Parameter(
+            torch.zeros(n_members, 1, 1, 1, self.n_columns, width - 1, dtype=torch.float32)
+        )
         self._set_thresholds(torch.logit(self.up_to).expand(n_members, -1, -1))
 
     def forward(self, outputs: Tensor) -> Categorical:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.predictors import Predictors
+from psmvae.chained.state import STANDARDISATION, check_predictors
 from psmvae.chained.tilt import LogOdds
 from psmvae.chained.trees import Trees
 from psmvae.kinds import Column
@@ -23,7 +24,6 @@ from psmvae.mechanism.rivals import Likelihoods
 from psmvae.mechanism.table import Mechanism
 
 Arrays = dict[str, NDArray[Any]]
-STANDARDISATION = ("group", "center", "scale", "low", "high")
 BINS = ("edges", "value", "share", "low", "high")
 # Kinds of the parts of p_obs.
 MODEL, RESIDUALS, FOREST = "model", "residuals", "forest"
@@ -82,7 +82,9 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
             prefix = f"{j}."
             own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
             n_inputs = int((features.group != j).sum()) + max(columns[j].n_levels - 1, 1)
-            tilt = None if one["tilt"] is None else _tilt(own, one["tilt"], n_inputs, len(columns))
+            tilt = None
+            if one["tilt"] is not None:
+                tilt = _tilt(own, one["tilt"], n_inputs, columns[j].n_levels, len(columns))
             values = [np.nan if value is None else float(value) for value in one["likelihoods"]]
             findings[name] = Finding(
                 Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
@@ -142,7 +144,11 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _tilt(
-    arrays: Mapping[str, Any], plain: Mapping[str, Any], n_inputs: int, n_columns: int
+    arrays: Mapping[str, Any],
+    plain: Mapping[str, Any],
+    n_inputs: int,
+    n_levels: int,
+    n_columns: int,
 ) -> Tilt:
     """Return a tilt of a table with ``n_columns``, whose regressions have ``n_inputs`` inputs."""
     bins = Bins(*(arrays[name] for name in BINS))
@@ -175,6 +181,12 @@ def _tilt(
         _check(correction.coef.shape == (4,), "coef")
         _check(correction.ridge_coef.shape == (n_inputs,), "ridge_coef")
         _check(grown is not None or correction.coef[3] == 0, "trees")
+    for name in (*BINS, "gamma", "weight", "draws", "mixture"):
+        _check(arrays[name].dtype.kind == "f", name)
+    _check(arrays["is_straight"].dtype == bool, "is_straight")
+    _check(len(arrays["weight"]) > 0 and len(arrays["is_straight"]) > 0, "weight")
+    _check(bool((np.diff(bins.edges) > 0).all()), "edges")
+    _check(n_levels in (0, n_bins), "edges")
     _check(arrays["gamma"].shape == (len(arrays["weight"]), n_bins), "gamma")
     _check(arrays["draws"].shape == (len(arrays["is_straight"]), n_bins), "draws")
     _check(arrays["mixture"].shape == (len(parts),), "mixture")
@@ -206,15 +218,8 @@ def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
 
 def _check_features(features: Features) -> None:
     predictors, mask = features.predictors, features.has_mask
-    columns, levels = predictors.columns, predictors.levels
-    _check(len(levels) == len(columns), "levels")
-    widths = [
-        len(own) if column.n_levels > 2 and column.kind != "ordinal" else 1
-        for own, column in zip(levels, columns, strict=True)
-    ]
-    _check(np.array_equal(predictors.group, np.repeat(np.arange(len(columns)), widths)), "group")
-    for name in STANDARDISATION[1:]:
-        _check(getattr(predictors, name).shape == predictors.group.shape, name)
+    check_predictors(predictors)
+    columns = predictors.columns
     known = (
         mask.ndim == 1 and mask.dtype.kind == "i" and ((mask >= 0) & (mask < len(columns))).all()
     )

@@ -34,7 +34,9 @@ class GAIN(nn.Module):
         self.discriminator = MLP(n_members, *sizes, config.network, noise)
         # the column of each statistic
         repeats = [n for block in columns.blocks for n in [block.n_statistics] * block.n_columns]
-        owner = torch.arange(columns.n_columns).repeat_interleave(torch.tensor(repeats))
+        owner = torch.arange(columns.n_columns).repeat_interleave(
+            torch.tensor(repeats), output_size=sum(repeats)
+        )
         self.register_buffer("statistic_column", owner, persistent=False)
 
     def generate(self, batch: Batch, filler: Tensor | float) -> Tensor:

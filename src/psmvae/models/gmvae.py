@@ -108,11 +108,13 @@ class GMVAE(nn.Module):
         # with axes for members, rows, draws and sets
         weight = (1 / (1 - missing_rate).mean().clamp(min=1e-3)).view(1, 1, 1, 1)
         self.register_buffer("weight_observed", weight, persistent=False)
-        self.register_buffer("draw_scale", torch.ones(n_members, n_columns))
-        self.register_buffer("proposal_scale", torch.ones(n_members))
-        self.register_buffer("weight_power", torch.ones(n_members))
-        self.register_buffer("use_posterior_mean", torch.zeros(n_members))
-        self.register_buffer("regression_weight", torch.ones(n_members, n_columns))
+        self.register_buffer("draw_scale", torch.ones(n_members, n_columns, dtype=torch.float32))
+        self.register_buffer("proposal_scale", torch.ones(n_members, dtype=torch.float32))
+        self.register_buffer("weight_power", torch.ones(n_members, dtype=torch.float32))
+        self.register_buffer("use_posterior_mean", torch.zeros(n_members, dtype=torch.float32))
+        self.register_buffer(
+            "regression_weight", torch.ones(n_members, n_columns, dtype=torch.float32)
+        )
 
     @property
     def joint(self) -> bool:

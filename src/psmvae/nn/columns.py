@@ -88,8 +88,9 @@ class Columns(nn.Module):
             self.register_buffer(name, torch.tensor(owner), persistent=False)
         self.n_features, self.n_outputs = (len(owner) for owner in owners.values())
         self.n_statistics = sum(block.n_columns * block.n_statistics for block in self.blocks)
-        number = [not KINDS[kind].has_levels for kind, columns in layout.groups for _ in columns]
-        self.register_buffer("is_number", torch.tensor(number), persistent=False)
+        groups = layout.groups
+        self.numbers = [not KINDS[kind].has_levels for kind, columns in groups for _ in columns]
+        self.register_buffer("is_number", torch.tensor(self.numbers), persistent=False)
 
     def slices(self) -> list[slice]:
         """Columns of each block."""

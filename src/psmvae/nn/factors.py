@@ -46,7 +46,9 @@ class PR(nn.Module):
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
-        self.logits = nn.Parameter(torch.zeros(sizes.n_members, 1, sizes.n_sets))
+        self.logits = nn.Parameter(
+            torch.zeros(sizes.n_members, 1, sizes.n_sets, dtype=torch.float32)
+        )
 
     def forward(self) -> Tensor:
         """Log p(r), ``(member, 1, set)``."""
@@ -67,11 +69,11 @@ class PZ(nn.Module):
         super().__init__()
         shape = (sizes.n_members, 1, 1, sizes.n_sets, sizes.n_latent)
         if sizes.n_sets == 1:
-            self.register_buffer("mean", torch.zeros(shape))
-            self.register_buffer("log_scale", torch.zeros(shape))
+            self.register_buffer("mean", torch.zeros(shape, dtype=torch.float32))
+            self.register_buffer("log_scale", torch.zeros(shape, dtype=torch.float32))
         else:
             self.mean = nn.Parameter(spread * noise.normal(*shape))
-            self.log_scale = nn.Parameter(torch.zeros(shape))
+            self.log_scale = nn.Parameter(torch.zeros(shape, dtype=torch.float32))
 
     def log_prob(self, z: Tensor, sets: Tensor | None = None) -> Tensor:
         """Log p(z | r), ``(member, row, draw, set)``, for all sets or one of each row."""
@@ -254,7 +256,9 @@ class PX(nn.Module):
         shape = (sizes.n_members, sizes.n_latent, sum(self.n_outputs))
         start = 0.0 if network.linear else 1.0
         self.net = MLP(*shape, network, noise, n_sets=sizes.n_sets, set_at="first", start=start)
-        self.loading = nn.Parameter(torch.zeros(shape)) if network.linear else None
+        self.loading = (
+            nn.Parameter(torch.zeros(shape, dtype=torch.float32)) if network.linear else None
+        )
 
     @property
     def heads(self) -> list[Columns]:

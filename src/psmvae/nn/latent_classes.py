@@ -118,8 +118,12 @@ class ClassPosterior(nn.Module):
 
     def __init__(self, n_members: int, n_sets: int, n_columns: int) -> None:
         super().__init__()
-        self.register_buffer("share", torch.full((n_members, n_sets), 1 / n_sets))
-        self.register_buffer("rate", torch.full((n_members, n_sets, n_columns), 0.5))
+        self.register_buffer(
+            "share", torch.full((n_members, n_sets), 1 / n_sets, dtype=torch.float32)
+        )
+        self.register_buffer(
+            "rate", torch.full((n_members, n_sets, n_columns), 0.5, dtype=torch.float32)
+        )
 
     def start(self, m: Tensor, noise: Noise) -> LatentClasses:
         """Fit to masks ``(row, column)`` or ``(member, row, column)``, each member separately."""

@@ -148,12 +148,12 @@ class LinearPosterior(nn.Module):
     def __init__(self, n_members: int, n_features: int, n_latent: int) -> None:
         super().__init__()
         size = (n_members, n_features)
-        self.register_buffer("center", torch.zeros(size))
-        self.register_buffer("spread", torch.ones(size))
-        self.register_buffer("reach", torch.full(size, torch.inf))
-        self.register_buffer("mean", torch.zeros(size))
-        self.register_buffer("loading", torch.zeros(*size, n_latent))
-        self.register_buffer("psi", torch.ones(size))
+        self.register_buffer("center", torch.zeros(size, dtype=torch.float32))
+        self.register_buffer("spread", torch.ones(size, dtype=torch.float32))
+        self.register_buffer("reach", torch.full(size, torch.inf, dtype=torch.float32))
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float32))
+        self.register_buffer("loading", torch.zeros(*size, n_latent, dtype=torch.float32))
+        self.register_buffer("psi", torch.ones(size, dtype=torch.float32))
 
     def start(
         self, f: Tensor, visible: Tensor, validation: Tensor, max_iter: int = MAX_ITER

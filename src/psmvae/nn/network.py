@@ -58,8 +58,8 @@ class Norm(nn.Module):
 
     def __init__(self, n_members: int, width: int) -> None:
         super().__init__()
-        self.gain = nn.Parameter(torch.ones(n_members, width))
-        self.shift = nn.Parameter(torch.zeros(n_members, width))
+        self.gain = nn.Parameter(torch.ones(n_members, width, dtype=torch.float32))
+        self.shift = nn.Parameter(torch.zeros(n_members, width, dtype=torch.float32))
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last axis, ``(member, ..., unit)``."""
@@ -122,7 +122,8 @@ class MLP(nn.Module):
         width, depth, self.dropout = network.width, network.depth, network.dropout
         self.residual = network.residual
         self.smooth = network.residual or network.smooth
-        self.register_buffer("one_hot", torch.eye(n_sets), persistent=False)
+        one_hot = torch.zeros(n_sets, n_sets, dtype=torch.float32).fill_diagonal_(1.0)
+        self.register_buffer("one_hot", one_hot, persistent=False)
         self.n_appended = n_sets if set_at == "first" else 0
         # the weights of the one-hot r act as a bias
         n_first = n_in + self.n_appended

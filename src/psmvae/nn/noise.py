@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +19,11 @@ class Noise:
         self.device = torch.device(device)
         self.generator = torch.Generator(device=self.device).manual_seed(seed)
 
+    @property
+    def _float32(self) -> dict[str, Any]:
+        """Arguments for float32 numbers from the generator, whatever PyTorch's default type."""
+        return {"generator": self.generator, "device": self.device, "dtype": torch.float32}
+
     def restart(self, state: Tensor) -> None:
         """Continue from the state of another generator."""
         self.generator = torch.Generator(device=self.device)
@@ -25,11 +31,11 @@ class Noise:
 
     def normal(self, *shape: int) -> Tensor:
         """Standard normal numbers."""
-        return torch.randn(*shape, generator=self.generator, device=self.device)
+        return torch.randn(*shape, **self._float32)
 
     def uniform(self, *shape: int) -> Tensor:
         """Uniform numbers in [0, 1)."""
-        return torch.rand(*shape, generator=self.generator, device=self.device)
+        return torch.rand(*shape, **self._float32)
 
     def shuffles(self, n_members: int, n: int) -> Tensor:
         """A permutation of 0 … n − 1 for each member, ``(member, n)``."""
@@ -46,6 +52,20 @@ class Noise:
     def keep(self, shape: Sequence[int], probability: float) -> Tensor:
         """True with the given probability."""
         return self.uniform(*shape) < probability
+
+
+class NoNoise(Noise):
+    """Tensors of the requested shapes without values or memory, to find the shapes of a model."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.device = torch.device("meta")
+
+    def normal(self, *shape: int) -> Tensor:
+        """Return a tensor without values."""
+        return torch.empty(*shape, dtype=torch.float32, device=self.device)
+
+    uniform = normal
 
 
 def hash_uniform(cells: Tensor, keys: Tensor, noise: Noise) -> Tensor:

@@ -34,13 +34,16 @@ class QuantileEncoding(nn.Module):
 
     def __init__(self, columns: Columns, n_members: int) -> None:
         super().__init__()
-        at = torch.nonzero(columns.is_number)[:, 0]
+        numeric = [j for j, is_number in enumerate(columns.numbers) if is_number]
+        at = torch.tensor(numeric, dtype=torch.int64)
         n_bins = min(MAX_BINS, MAX_FEATURES // max(1, len(at)))
         self.n_bins = n_bins if n_bins >= MIN_BINS else 0
         self.n_features = len(at) * self.n_bins
         self.register_buffer("at", at, persistent=False)
         for name in ("low", "slope"):
-            self.register_buffer(name, torch.zeros(n_members, 1, len(at), self.n_bins))
+            self.register_buffer(
+                name, torch.zeros(n_members, 1, len(at), self.n_bins, dtype=torch.float32)
+            )
 
     @torch.no_grad()
     def start(self, x: Tensor, m: Tensor) -> None:

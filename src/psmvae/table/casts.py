@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.table.cells import Cells, is_integer
+from psmvae.table.errors import ContentMismatchError
 
 
 class New(NamedTuple):
@@ -55,6 +56,25 @@ def holds(cells: Cells, values: NDArray[Any]) -> bool:
             return values.dtype == bool or (not text and cells.family != "nothing")
         case _:
             return not text
+
+
+def as_categories(new: New) -> list[Any]:
+    """Return levels as objects of the type of a column's categories.
+
+    The column may lack some levels of the fitted table. These become new categories, but never
+    ones of another type, which would change the observed cells.
+    """
+    items: list[Any] = new.values.tolist()
+    known = {type(level) for level in new.cells.order or ()}
+    if not known or str in known:
+        return items
+    cast: type = bool if known == {bool} else int if known <= {bool, int} else float
+    converted = [cast(item) for item in items]
+    for item, level in zip(items, converted, strict=True):
+        if item != level:
+            found = f"categories of type {cast.__name__}"
+            raise ContentMismatchError(new.cells.name, f"numbers (such as {item!r})", found)
+    return converted
 
 
 def as_numpy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

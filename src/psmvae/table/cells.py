@@ -164,6 +164,10 @@ def number_cells(
         missing = np.isnan(raw)
     elif missing is None:
         missing = np.zeros(raw.size, dtype=bool)
+    if kind == "f" and raw.dtype.itemsize > 8:
+        # files and models hold float64; a longer type would be rounded without a word
+        content = f"is of type {raw.dtype}, which has more digits than are modelled"
+        raise UnsupportedColumnError(name, content, "float64")
     family: Family = "nothing" if missing.all() else "bool" if kind == "b" else "number"
     if dtype is None or storage is None:
         storage = "boolean" if kind == "b" else "float" if kind == "f" else "integer"
@@ -259,11 +263,12 @@ def _content(name: str, types: Counter[type]) -> str:
 def _numbers(
     name: str, observed: list[Any], missing: NDArray[np.bool_], *, whole: bool
 ) -> NDArray[Any]:
-    bounds = np.iinfo(np.int64)
-    if whole and bounds.min <= min(observed) and max(observed) <= bounds.max:
-        raw: NDArray[Any] = np.zeros(missing.size, dtype=np.int64)
-    else:
-        raw = np.full(missing.size, np.nan)
+    raw: NDArray[Any] = np.full(missing.size, np.nan)
+    for dtype in (np.int64, np.uint64) if whole else ():
+        bounds = np.iinfo(dtype)
+        if bounds.min <= min(observed) and max(observed) <= bounds.max:
+            raw = np.zeros(missing.size, dtype=dtype)
+            break
     try:
         raw[~missing] = [float(item) for item in observed] if raw.dtype.kind == "f" else observed
     except OverflowError as error:

@@ -191,6 +191,9 @@ def _checked(cells: Cells, column: Column) -> Cells:
         fitted, found = ("strings", "numbers") if fitted_text else ("numbers", "strings")
         held, holds_now = f"{fitted} ({column.dtype}, {column.kind})", f"{found} ({cells.dtype})"
         raise ContentMismatchError(column.name, held, holds_now, stray_values(cells))
+    if cells.storage == "category" and cells.order and not column.levels:
+        held = f"numbers ({column.dtype}, {column.kind})"
+        raise ContentMismatchError(column.name, held, f"categories ({cells.dtype})")
     return cells
 
 

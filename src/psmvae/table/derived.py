@@ -55,6 +55,7 @@ def make_derived(cells: Cells, formula: Formula) -> Column:
     from psmvae.kinds import Column
 
     _numbers(cells, cells.name, formula)
+    _check_target(cells, formula)
     reason = f"derived: {formula.text}"
     return Column(
         cells.name, "real", cells.dtype, cells.n_observed, reason=reason, formula=formula.text
@@ -131,6 +132,7 @@ class Derivation:
             filled_rows[name] = due & np.isfinite(result)
             rows = np.flatnonzero(filled_rows[name])
             if rows.size:
+                _check_target(filled.cells(position), formula)
                 new = New(filled.cells(position), result[rows], rows=rows)
                 table = filled.replace({position: new})
             earlier = self.changed.get(position, False)
@@ -150,6 +152,13 @@ def _numbers(cells: Cells, column: str, formula: Formula) -> Floats:
         reason = f"column {cells.name!r} holds strings ({cells.dtype})"
         raise FormulaError(column, formula.text, reason, "formulas compute with numbers only")
     return cells.values()
+
+
+def _check_target(cells: Cells, formula: Formula) -> None:
+    """Raise if the results of a formula would be new categories."""
+    if cells.storage == "category":
+        reason = f"column {cells.name!r} has a categorical data type ({cells.dtype})"
+        raise FormulaError(cells.name, formula.text, reason, "convert it to numbers")
 
 
 def _last_place(values: Floats) -> float:

@@ -435,7 +435,7 @@ class StrayTextError(_ReportedWithStray, ValueError):
 
 @dataclass(eq=False, repr=False)
 class ContentMismatchError(_ReportedWithStray, TypeError):
-    """A column that was fitted on numbers now holds strings, or the reverse.
+    """A column that was fitted on numbers now holds strings or categories, or the reverse.
 
     Attributes
     ----------

@@ -9,9 +9,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from psmvae.table.casts import (
     New,
+    as_categories,
     as_decimals,
     as_numpy,
     fill_index,
@@ -54,7 +56,7 @@ def arrow_cells(name: str, column: pa.ChunkedArray) -> Cells:
         return series_cells(name, series, storage, dtype)
     # the cells are those of the decoded values; the dictionary gives the order of the levels
     cells = arrow_cells(name, column.cast(column.type.value_type))
-    order = tuple(value for value in _dictionary(column) if value is not None)
+    order = tuple(_unified(column)[0])
     ordered = bool(column.type.ordered)
     return replace(cells, dtype=dtype, storage=storage, order=order, ordered=ordered)
 
@@ -83,26 +85,38 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
     return both.take(pa.array(fill_index(new))).cast(kind)
 
 
-def _dictionary(column: pa.ChunkedArray) -> list[Any]:
-    chunks = column.unify_dictionaries().chunks
-    return list(chunks[0].dictionary.to_pylist()) if chunks else []
+def _unified(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the categories of all chunks, and the category of each cell, -1 where missing.
+
+    Arrow's own `unify_dictionaries` fails if a dictionary has a null.
+    """
+    code: dict[Any, int] = {}
+    codes = [np.zeros(0, dtype=np.int64)]
+    for chunk in column.chunks:
+        # a null index is the last one
+        own = [*chunk.dictionary.to_pylist(), None]
+        present = [value is not None and value == value for value in own]
+        for value, is_level in zip(own, present, strict=True):
+            if is_level:
+                code.setdefault(value, len(code))
+        pairs = zip(own, present, strict=True)
+        to = np.array([code[value] if is_level else -1 for value, is_level in pairs])
+        index = chunk.indices.cast(pa.int64()).fill_null(len(own) - 1)
+        codes.append(to[index.to_numpy()])
+    return list(code), np.concatenate(codes)
 
 
 def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
-    values, kind = new.values.tolist(), column.type
+    values, kind = as_categories(new), column.type
+    levels, codes = _unified(column)
     # with the levels of the fitted table that this table does not have
-    levels = _dictionary(column)
-    levels += [value for value in dict.fromkeys(values) if value not in levels]
+    known = set(levels)
+    levels += [value for value in dict.fromkeys(values) if value not in known]
     code = {value: position for position, value in enumerate(levels)}
     index = kind.index_type
     if len(levels) - 1 > np.iinfo(index.to_pandas_dtype()).max:
         index = pa.int32()
-    chunks = column.unify_dictionaries().chunks
-    codes = np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in chunks])
-    codes = codes.astype(index.to_pandas_dtype())
     codes[new.at] = [code[value] for value in values]
+    indices = pa.array(np.maximum(codes, 0), mask=codes < 0).cast(index)
     dictionary = pa.array(levels, type=kind.value_type)
-    left = new.cells.missing.copy()
-    left[new.at] = False
-    indices = pa.array(codes, type=index, mask=left)
     return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=kind.ordered)

@@ -10,7 +10,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 
-from psmvae.table.casts import New, as_numpy, as_objects, filled_numpy, holds, scattered
+from psmvae.table.casts import (
+    New,
+    as_categories,
+    as_numpy,
+    as_objects,
+    filled_numpy,
+    holds,
+    scattered,
+)
 from psmvae.table.cells import Cells, number_cells, object_cells, storage_of, unsupported_dtype
 
 # before pandas 3 a write to a shallow copy is also a write to the original
@@ -101,11 +109,11 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
     column = (series.astype("Float64") if new.widen else series).array.copy()
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        known = set(dtype.categories)
+        known, levels = set(dtype.categories), as_categories(new)
         # a level of the fitted table that this table does not have
-        extra = [level for level in dict.fromkeys(values.tolist()) if level not in known]
+        extra = [level for level in dict.fromkeys(levels) if level not in known]
         column = column.add_categories(extra) if extra else column
-        column[at] = values.tolist()
+        column[at] = levels
     elif cells.storage == "string":
         column[at] = values
     else:

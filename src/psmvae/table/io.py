@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from psmvae.table.errors import TableError
-from psmvae.table.paths import SEPARATORS, atomic_path, check_output, extension
+from psmvae.table.errors import OutputExistsError, TableError
+from psmvae.table.paths import SEPARATORS, atomic_path, check_output, check_source, extension
 from psmvae.table.wording import repeated
 
 
@@ -103,24 +104,59 @@ def write_table(
     ,"y, z"
     """
     pa = _pyarrow()
-    from psmvae.table.text import as_arrow, write_text
+    from psmvae.table.text import as_arrow
 
     check_output(path, force=force, inputs=inputs)
-    content, ending = as_arrow(table), extension(path)
+    content = as_arrow(table)
     try:
-        with atomic_path(path) as temporary:
-            if ending in SEPARATORS:
-                write_text(content, temporary, SEPARATORS[ending], compress=ending.endswith(".gz"))
-            elif ending == ".parquet":
-                import pyarrow.parquet as pq
-
-                pq.write_table(content, temporary)
-            else:
-                import pyarrow.feather as feather
-
-                feather.write_feather(content, str(temporary))
+        with atomic_path(path, replace=force) as temporary:
+            _write(content, temporary, extension(path))
+    except FileExistsError as error:
+        # taken since the check
+        raise OutputExistsError(path) from error
     except (pa.ArrowException, OSError, TableError) as error:
-        raise TableError(f"{path}: cannot be written: {str(error).splitlines()[0]}") from error
+        raise _not_written(path, error) from error
+
+
+def check_format(table: Any, path: str | os.PathLike[str]) -> None:
+    """Raise if a column of an Arrow table cannot be written to a file; call it before long work.
+
+    The first row is written to memory.
+    """
+    pa = _pyarrow()
+    errors, ending = (pa.ArrowException, TableError), extension(path)
+    try:
+        _write(table.slice(0, 1), io.BytesIO(), ending)
+    except errors:
+        for name in table.column_names:
+            try:
+                _write(table.select([name]).slice(0, 1), io.BytesIO(), ending)
+            except errors as error:
+                raise _not_written(path, error, column=name) from error
+        raise
+
+
+def _write(table: Any, file: Path | io.BytesIO, ending: str) -> None:
+    if ending in SEPARATORS:
+        from psmvae.table.text import write_text
+
+        write_text(table, file, SEPARATORS[ending], compress=ending.endswith(".gz"))
+    elif ending == ".parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, file)
+    else:
+        import pyarrow.feather as feather
+
+        feather.write_feather(table, str(file) if isinstance(file, Path) else file)
+
+
+def _not_written(
+    path: str | os.PathLike[str], error: Exception, column: str | None = None
+) -> TableError:
+    reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+    where = "" if column is None else f"column {column!r}: "
+    return TableError(f"{path}: cannot be written: {where}{reason}")
 
 
 def _pyarrow() -> Any:
@@ -133,12 +169,7 @@ def _pyarrow() -> Any:
 
 
 def _source(path: str | os.PathLike[str]) -> tuple[Path, str]:
-    source = Path(path)
-    if source.is_dir():
-        raise TableError(f"{path}: this is a folder; expected a file")
-    if not source.exists():
-        raise TableError(f"{path}: there is no such file")
-    return source, extension(path)
+    return check_source(path), extension(path)
 
 
 def _read_binary(path: Path, ending: str) -> Any:
@@ -148,6 +179,8 @@ def _read_binary(path: Path, ending: str) -> Any:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise TableError(f"{path}: not a readable {ending} file: {reason}") from error
+    if not table.column_names:
+        raise TableError(f"{path}: the file has no columns")
     if twice := ", ".join(repeated(table.column_names)):
         raise TableError(f"{path}: column names must be unique, these occur twice: {twice}")
     return table
@@ -182,7 +215,10 @@ def _mark_missing(table: Any, na: Sequence[str]) -> Any:
     for code in na:
         with suppress(ValueError):
             numbers.append(float(code))
-    for position, field in enumerate(table.schema if na else ()):
+    if not na:
+        return table
+    fields, columns = list(table.schema), list(table.columns)
+    for position, field in enumerate(fields):
         kind = field.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             missing = pc.is_in(table[position], pa.array(na, type=kind))
@@ -191,5 +227,6 @@ def _mark_missing(table: Any, na: Sequence[str]) -> Any:
         else:
             continue
         column = pc.if_else(missing, pa.scalar(None, type=kind), table[position])
-        table = table.set_column(position, field.with_nullable(True), column)
-    return table
+        fields[position], columns[position] = field.with_nullable(True), column
+    schema = pa.schema(fields, metadata=table.schema.metadata)
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from psmvae.table.errors import OutputExistsError, TableError
+from psmvae.table.temporary import locked_file
 
 AnyPath = str | os.PathLike[str]
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -35,63 +35,157 @@ def check_place(path: AnyPath, *, force: bool = False, inputs: Sequence[AnyPath]
     """Raise as `check_output` does, for a file with any extension."""
     target = Path(path)
     try:
+        mode = _mode(path)
         folder = target.resolve().parent
         for source in inputs:
             if _same_file(target, Path(source)):
                 message = f"{path}: the output is the input file {source}; choose another name"
                 raise TableError(message)
-        if target.is_dir():
-            raise TableError(f"{path}: this is a folder; expected the name of a file")
+        if mode is not None and not stat.S_ISREG(mode):
+            raise TableError(f"{path}: this is {_described(mode)}; expected the name of a file")
         if not folder.is_dir():
             raise TableError(f"{path}: there is no folder {folder}; create it first")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise TableError(f"{path}: the folder {folder} is not writable")
-        if target.exists() and not force:
+        if mode is not None and not force:
             raise OutputExistsError(path)
     except (OSError, RuntimeError) as error:
-        # for example a name that is too long, or a circle of links
-        raise TableError(f"{path}: {error}") from error
+        # for example a name that is too long
+        raise TableError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def check_source(path: AnyPath) -> Path:
+    """Return the path of a file to read; raise if it is no regular file.
+
+    A pipe is refused because files are read more than once, and a device may have no end.
+    """
+    try:
+        mode = _mode(path)
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}") from error
+    if mode is None:
+        raise TableError(f"{path}: there is no such file")
+    if not stat.S_ISREG(mode):
+        advice = "" if stat.S_ISDIR(mode) else ": save its content to a file first"
+        raise TableError(f"{path}: this is {_described(mode)}; expected a file{advice}")
+    return Path(path)
 
 
 @contextmanager
-def atomic_path(path: AnyPath) -> Iterator[Path]:
-    """Yield a temporary file that replaces `path` when the block ends without an error.
+def atomic_path(path: AnyPath, *, replace: bool = True) -> Iterator[Path]:
+    """Yield a temporary file that becomes `path` when the block ends without an error.
 
     If the block raises, the temporary file is removed and `path` is left as it was. A link stays a
-    link, an existing file keeps its permissions, and errors name `path`.
+    link, an existing file keeps its permissions, and errors of the file system name `path`. Only
+    regular files are replaced, and none if `replace` is False: then FileExistsError is raised.
+    Temporary files that killed processes left for `path` are removed.
     """
-    target = Path(path).resolve()
-    # shortened, because file systems limit the length of names
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     with _errors_name(path):
-        # unlike tempfile, os.open applies the umask
-        file = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-        mode = stat.S_IMODE(os.fstat(file).st_mode)
-        os.close(file)
-    try:
-        yield temporary
+        target = Path(path).resolve()
+        _check_replaceable(target)
+    with ExitStack() as stack:
         with _errors_name(path):
-            if target.exists():
-                shutil.copymode(target, temporary)
+            temporary = stack.enter_context(locked_file(target))
+            created = stat.S_IMODE(temporary.stat().st_mode)
+        with _errors_name(path, instead_of=temporary):
+            yield temporary
+        with _errors_name(path):
+            mode = _check_replaceable(target)
+            # the block may have replaced the temporary file by another
+            temporary.chmod(created if mode is None else stat.S_IMODE(mode))
+            _flush(temporary)
+            if replace:
+                temporary.replace(target)
             else:
-                # the block may have replaced the temporary file by another
-                temporary.chmod(mode)
-            temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+                _move(temporary, target)
+
+
+def _move(temporary: Path, target: Path) -> None:
+    """Rename a file, but never over another one."""
+    try:
+        # unlike a rename, a hard link fails if the name is taken
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        # a file system without hard links
+        if target.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from error
+        temporary.replace(target)
+
+
+def _flush(path: Path) -> None:
+    """Write a file to the disk: some file systems report only then that it is full."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check_replaceable(target: Path) -> int | None:
+    """Return the mode of a regular file, None if there is none; raise OSError for all else."""
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, f"Only regular files are replaced, and not {_described(mode)}")
+    return mode
+
+
+def _mode(path: AnyPath) -> int | None:
+    """Return the mode of what is at a path, links followed; None if there is nothing."""
+    try:
+        return Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            message = "this is a symbolic link that leads back to itself"
+            raise OSError(errno.ELOOP, message) from error
         raise
 
 
+def _described(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFREG: "a file",
+    }
+    return kinds.get(stat.S_IFMT(mode), "no regular file")
+
+
 @contextmanager
-def _errors_name(path: AnyPath) -> Iterator[None]:
-    """Raise errors of the file system with `path` as their file name."""
+def _errors_name(path: AnyPath, instead_of: Path | None = None) -> Iterator[None]:
+    """Raise errors of the file system with `path` as their file name.
+
+    With `instead_of`, only errors without a file name or with this one.
+    """
     try:
         yield
+    except RuntimeError as error:
+        if instead_of is not None:
+            raise
+        # `resolve` before Python 3.13, for a circle of links
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path)) from error
     except OSError as error:
+        named = instead_of is None or error.filename in (None, str(instead_of), instead_of)
+        if not named or error.errno is None:
+            raise
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    # `samefile` is also true of hard links, but both must exist
-    both = one.exists() and other.exists()
-    return one.samefile(other) if both else one.resolve() == other.resolve()
+    try:
+        # `samefile` is also true of hard links, but both must exist
+        both = one.exists() and other.exists()
+        return one.samefile(other) if both else one.resolve() == other.resolve()
+    except (OSError, RuntimeError):
+        # such as a circle of links, which is reported where it is opened
+        return False

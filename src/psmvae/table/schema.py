@@ -16,9 +16,11 @@ from psmvae.table.bounds import check_in_bounds, with_bounds
 from psmvae.table.cells import Cells
 from psmvae.table.column_checks import accidental_text, stray_values
 from psmvae.table.declared import Bounds, DeclaredKind, declared_levels
+from psmvae.table.derived import check_derived
 from psmvae.table.errors import KindMismatchError, StrayTextError, TooManyLevelsError
+from psmvae.table.fields import check_fields
 from psmvae.table.inference import Inferred, infer_kind
-from psmvae.table.wording import quoted
+from psmvae.table.wording import quoted, repeated
 
 if TYPE_CHECKING:
     from psmvae.kinds import Column
@@ -128,7 +130,37 @@ class Schema:
         if unknown := sorted({column.kind for column in columns} - set(KINDS)):
             message = f"the schema has unknown kinds {quoted(unknown)}; known are {quoted(KINDS)}"
             raise ValueError(message)
-        return cls(columns)
+        for column in columns:
+            _check_stored(column)
+        if twice := repeated([column.name for column in columns]):
+            raise ValueError(f"the schema has columns of the same name: {quoted(twice)}")
+        made = cls(columns)
+        check_derived(made.formulas, made.names)
+        return made
+
+
+def _check_stored(column: Column) -> None:
+    """Raise ValueError if the fields of a column from a file are not those of a fitted column."""
+    from psmvae.kinds import KINDS
+
+    check_fields(column)
+    levels, observed = column.levels, column.observed
+    has_levels = KINDS[column.kind].has_levels and column.n_observed > 0 and not column.formula
+    shares = column.shares
+    fits = {
+        "n_observed": column.n_observed >= 0,
+        "scale": column.scale > 0,
+        "deviation": column.deviation > 0,
+        "levels": bool(levels) == has_levels
+        and len(set(levels)) == len(levels) <= MAX_LEVELS
+        and len({isinstance(level, str) for level in levels}) <= 1,
+        "shares": not shares or (len(shares) == len(levels) and min(shares) >= 0),
+        "low": column.low is None or column.high is None or column.low <= column.high,
+        "observed": not observed or (len(observed) == 2 and observed[0] <= observed[1]),
+    }
+    for name, fit in fits.items():
+        if not fit:
+            raise ValueError(f"column {column.name!r} has {name} that no fitted column has")
 
 
 def make_column(
@@ -207,6 +239,11 @@ def _check_levels(cells: Cells, kind: str, n_levels: int) -> None:
 def _check_numbers(cells: Cells, kind: str) -> None:
     if cells.family == "string":
         raise StrayTextError(cells.name, kind, cells.dtype, stray_values(cells))
+    if cells.storage == "category":
+        # a number that is no category would change the type of the column
+        reason = f"has a categorical data type ({cells.dtype})"
+        fitting = ("ordinal", "categorical")
+        raise KindMismatchError(cells.name, kind, reason, fitting, "convert it to numbers")
     values = cells.observed()
     broken = int(np.count_nonzero(values != np.rint(values))) if values.dtype.kind == "f" else 0
     if kind == "integer" and broken:

@@ -48,15 +48,17 @@ def parse_text(path: Path, separator: str) -> Any:
         table = pa_csv.read_csv(path, convert_options=convert, parse_options=parse)
     except (pa.ArrowException, OSError) as error:
         raise _problem(path, separator, len(names), error) from error
+    if table.column_names == [""] != names:
+        raise TableError(f"{path}: the first line is empty; expected a line of column names")
     if table.column_names != names:
         found = quoted(table.column_names)
         raise TableError(f"{path}: the line of column names cannot be read: {found}")
     return table
 
 
-def write_text(table: Any, path: Path, separator: str, *, compress: bool) -> None:
+def write_text(table: Any, to: Path | io.BytesIO, separator: str, *, compress: bool) -> None:
     """Write an Arrow table as CSV, quoting only what needs it."""
-    with path.open("wb") as file:
+    with to if isinstance(to, io.BytesIO) else to.open("wb") as file:
         # without name and time in the header, the same table gives the same bytes
         stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
         with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
@@ -162,6 +164,10 @@ def _header(path: Path, separator: str) -> list[str]:
         raise _problem(path, separator, 0, error) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise TableError(f"{path}: {error}") from error
+    nameless = [str(number) for number, name in enumerate(names, 1) if not name]
+    if len(nameless) > 1:
+        which = f"columns {', '.join(nameless[:5])}{' ...' if len(nameless) > 5 else ''}"
+        raise TableError(f"{path}: {which} have no name; name each column in the first line")
     if twice := repeated(names):
         raise TableError(f"{path}: column names must be unique, these occur twice: {quoted(twice)}")
     for other, remedy in _REMEDY.items():

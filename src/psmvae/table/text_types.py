@@ -35,7 +35,8 @@ def infer_types(text: Any) -> Any:
     """Return a table of strings with each column in the type that holds all its cells.
 
     As in pyarrow, the first of null, int64, bool, date32, time32, timestamp and float64 that holds
-    every cell, and string otherwise; but integers with leading zeros stay strings.
+    every cell, and string otherwise; but integers with leading zeros stay strings, and a plus sign
+    does not make a float of an integer.
     """
     columns = [_typed(column) for column in text.columns]
     return pa.table(dict(zip(text.column_names, columns, strict=True)))
@@ -74,6 +75,15 @@ def _cast_to(kind: Any) -> Callable[[Any], Any]:
     return convert
 
 
+def _to_int(column: Any) -> Any:
+    """Integers, also with a plus sign, which Arrow's cast does not accept."""
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        trimmed = pc.ascii_trim(column, " \t")
+        return pc.replace_substring_regex(trimmed, r"^\+([0-9])", r"\1").cast(pa.int64())
+
+
 def _to_bool(column: Any) -> Any:
     # a cast alone would accept other spellings, such as tRUE
     if not pc.all(pc.is_in(column.drop_null(), _BOOLEANS)).as_py():
@@ -91,7 +101,7 @@ def _to_time(column: Any) -> Any:
 
 
 _CONVERSIONS: tuple[Callable[[Any], Any], ...] = (
-    _cast_to(pa.int64()),
+    _to_int,
     _to_bool,
     _cast_to(pa.date32()),
     _to_time,

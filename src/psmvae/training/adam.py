@@ -20,7 +20,7 @@ class Adam:
         self.weights, self.learning_rate = weights, learning_rate
         self.first_moment = torch.zeros_like(weights.detach())
         self.second_moment = torch.zeros_like(weights.detach())
-        self.n_steps = torch.zeros((), device=weights.device)
+        self.n_steps = weights.new_zeros(())
 
     def set_learning_rate(self, value: float) -> None:
         """Set the learning rate of the next steps."""

@@ -78,7 +78,7 @@ def choose_regression_weight(model: GMVAE, data: TrainingData) -> Tensor:
     # the last candidate is 0: the error without the regression
     least, without = error.gather(0, best.unsqueeze(0)).squeeze(0).sum(-1), error[-1].sum(-1)
     used = least < (1 - MIN_RELATIVE_GAIN) * without
-    weight = torch.tensor(REGRESSION_WEIGHTS, device=error.device)[best]
+    weight = error.new_tensor(REGRESSION_WEIGHTS)[best]
     model.regression_weight.copy_(torch.where(used.unsqueeze(-1), weight, 0.0))
     return used
 
@@ -139,7 +139,7 @@ def choose_weight_power(
     """
     n_rows = min(data.n_rows, _n_rows(POWER_ROWS, fraction))
     error, error_of_mean = _errors_by_weight_power(model, data, n_rows, noise)
-    model.weight_power.copy_(torch.tensor(WEIGHT_POWERS, device=error.device)[error.argmin(0)])
+    model.weight_power.copy_(error.new_tensor(WEIGHT_POWERS)[error.argmin(0)])
     if model.p_m.depends_on_x:
         return
     max_time = model.config.max_time
@@ -161,7 +161,7 @@ def _errors_by_weight_power(
 ) -> tuple[Tensor, Tensor]:
     """Sum the squared errors of each power, and those of the mean of q(z | ·), by member."""
     standard = antithetic_noise(model, POWER_DRAWS, noise)
-    error = torch.zeros(len(WEIGHT_POWERS), model.config.n_members, device=data.x.device)
+    error = data.x.new_zeros(len(WEIGHT_POWERS), model.config.n_members)
     error_of_mean = torch.zeros_like(error[0])
     size = rows_per_chunk(model, POWER_DRAWS)
     for batch, validation in data.validation_batches(n_rows, size):

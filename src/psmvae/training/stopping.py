@@ -42,7 +42,7 @@ class EarlyStopping:
         self, n_members: int, patience: int, device: torch.device, *, separate: bool
     ) -> None:
         self.patience, self.separate = patience, separate
-        self.best_error = torch.full((n_members,), torch.inf, device=device)
+        self.best_error = torch.full((n_members,), torch.inf, dtype=torch.float32, device=device)
         self.pretrained = torch.zeros_like(self.best_error, dtype=torch.bool)
         self.epochs_since_best = torch.zeros_like(self.best_error)
 

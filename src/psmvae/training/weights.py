@@ -35,11 +35,11 @@ class Weights:
             p.data = view.view(p.shape)
         self.average = self.flat.detach().clone() if decay > 0 else self.flat.detach()
         self.best = self.flat.detach().clone()
-        self.n_steps = torch.zeros((), device=self.flat.device)
+        self.n_steps = self.flat.new_zeros(())
 
     def positions(self, parameters: list[nn.Parameter]) -> Tensor:
         """Return 1 on the weights of some parameters and 0 on the others, ``(weight,)``."""
-        mask = torch.zeros(self.flat.shape[1], device=self.flat.device)
+        mask = self.flat.new_zeros(self.flat.shape[1])
         for p, part in zip(self.parameters, mask.split(self.sizes), strict=True):
             part.fill_(any(p is one for one in parameters))
         return mask

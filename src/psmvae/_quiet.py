@@ -1,0 +1,61 @@
+"""Imports that leave global settings of the interpreter as they are."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+# What a first fit loads, in part through scikit-learn, and what changes global settings: rich draws
+# a random number, scipy and others add filters of warnings.
+_AT_FIRST_FIT = (
+    "torch",
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.linear_model",
+    "sklearn.impute",
+    "rich.progress",
+)
+_loaded = False
+
+
+@contextmanager
+def unchanged_settings() -> Iterator[None]:
+    """Restore the state of `random` and the filters of `warnings` at the end of a block.
+
+    For blocks that only import: what other threads draw meanwhile would be drawn again.
+    """
+    state, filters = random.getstate(), list(warnings.filters)
+    try:
+        yield
+    finally:
+        if random.getstate() != state:
+            random.setstate(state)
+        if list(warnings.filters) != filters:
+            # in place: `warnings.catch_warnings` of a caller keeps this list
+            warnings.filters[:] = filters  # type: ignore[index]
+            _forget_shown()
+
+
+def load_libraries() -> None:
+    """Import what a fit needs, once, with `unchanged_settings`."""
+    global _loaded
+    if _loaded:
+        return
+    with unchanged_settings():
+        for name in _AT_FIRST_FIT:
+            if find_spec(name.partition(".")[0]) is not None:
+                import_module(name)
+    _loaded = True
+
+
+def _forget_shown() -> None:
+    """Let `warnings` notice that its filters have changed."""
+    notify = getattr(warnings, "_filters_mutated_lock_held", None) or getattr(
+        warnings, "_filters_mutated", None
+    )
+    if notify is not None:
+        notify()

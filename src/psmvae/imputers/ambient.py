@@ -1,0 +1,44 @@
+"""Independence of PyTorch's global settings.
+
+Tensors are created with an explicit data type everywhere in the library. A default device and
+autocast are local to a thread, so they are switched off while an imputer works.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@contextmanager
+def without_ambient_settings() -> Iterator[None]:
+    """Switch off the caller's default device and autocast; nothing if PyTorch is not loaded."""
+    torch = sys.modules.get("torch")
+    # while another thread imports it, PyTorch is loaded but not complete
+    if torch is None or not hasattr(torch, "get_default_device"):
+        yield
+        return
+    with ExitStack() as stack:
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        yield
+
+
+def independent(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function without the caller's default device and autocast."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        with without_ambient_settings():
+            return function(*args, **kwargs)
+
+    return run

@@ -1,0 +1,91 @@
+"""Temporary files beside an output file, and removal of those that a killed process left.
+
+A process holds a lock on its temporary file, which the system releases when the process ends in
+any way. A temporary file without a lock is therefore a leftover.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+# Windows has no fcntl: leftovers are not removed there
+fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
+
+# file systems limit the length of names
+_MAX_NAME = 100
+_TOKEN_BYTES = 8
+
+
+@contextmanager
+def locked_file(target: Path) -> Iterator[Path]:
+    """Yield a new, locked, empty file beside `target`, and remove it at the end if still there."""
+    _remove_stale(target)
+    descriptor, path = _create(target)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _create(target: Path) -> tuple[int, Path]:
+    while True:
+        path = target.with_name(f"{_prefix(target)}{secrets.token_hex(_TOKEN_BYTES)}.tmp")
+        # unlike tempfile, os.open applies the umask
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+        if _lock(descriptor) and not _is_at(descriptor, path):
+            # another process took it for a leftover before it was locked
+            os.close(descriptor)
+            continue
+        return descriptor, path
+
+
+def _remove_stale(target: Path) -> None:
+    """Remove temporary files for `target` that no process has locked."""
+    if fcntl is None:
+        return
+    name = re.compile(re.escape(_prefix(target)) + rf"[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
+    # a folder that cannot be listed, a file of another user or one that is already gone
+    with suppress(OSError):
+        for entry in list(os.scandir(target.parent)):
+            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                _remove_if_unlocked(target.with_name(entry.name))
+
+
+def _remove_if_unlocked(path: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _prefix(target: Path) -> str:
+    return f".{target.name[:_MAX_NAME]}."
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a file; False where the system or the file system has no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        return False
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
