@@ -242,9 +242,9 @@ class DeepImputer(Imputer):
 
         from psmvae.nn.noise import NoNoise
 
-        rate = torch.zeros(len(self.missing_rate_), dtype=torch.float32, device="cpu")
         # arithmetic with tensors without values imports PyTorch's compiler
         with unchanged_settings(), torch.device("meta"):
+            rate = torch.zeros(len(self.missing_rate_), dtype=torch.float32)
             return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
 
     def _n_parameters(self) -> int:
