@@ -17,7 +17,7 @@ TEXT = """id,code,a,b,seen
 
 COLUMNS = {
     "integers": [" 1", "2 ", "-0", "0x1F"],
-    "signed": ["+1"],
+    "signed": ["+1.5"],
     "too large": ["9223372036854775808"],
     "floats": ["1.", ".5", "1e3", "-Infinity", "\t2"],
     "booleans": ["true", "0", "FALSE"],

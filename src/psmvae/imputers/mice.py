@@ -102,13 +102,18 @@ class MICEImputer(ChainImputer):
                 raise TypeError(f"predictors of {name!r} must be a list of names, got {given!r}.")
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
-        from psmvae.chained.chains import Chains, settings_for
-        from psmvae.kinds.bounds import model_bounds
-
         del callback, began
         allowed = self._allowed()
         self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
         self._fit_mechanism(encoded)
+        self._fit_chains(encoded, allowed)
+        return False
+
+    def _fit_chains(self, encoded: Encoded, allowed: Bools | None) -> None:
+        """Fit the chains of Bayesian regressions that draws are made from."""
+        from psmvae.chained.chains import Chains, settings_for
+        from psmvae.kinds.bounds import model_bounds
+
         columns = self.schema_.modelled
         self.chains_ = Chains.fit(
             columns,
@@ -128,7 +133,6 @@ class MICEImputer(ChainImputer):
             ),
         )
         self._warn_of_dropped()
-        return False
 
     @property
     def dropped_(self) -> dict[str, list[str]]:
