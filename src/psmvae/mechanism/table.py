@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,7 +29,7 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Mapping[str, Finding]):
     """Why the cells of each column are missing, as far as the masks tell; by column name.
 
@@ -335,7 +336,14 @@ class Mechanism(Mapping[str, Finding]):
             "lack another column too, which explains them: they are not part of this comparison."
         )
 
+    def __repr__(self) -> str:
+        by_choice = Counter(finding.chosen for finding in self.findings.values())
+        counted = ", ".join(f"{n:,} {chosen}" for chosen, n in by_choice.most_common())
+        return f"<Mechanism of {len(self.findings):,} columns{counted and f': {counted}'}>"
+
     def __str__(self) -> str:
+        if not self.findings:
+            return "No explanations of masks were compared."
         return "\n".join(self.sentence(name) for name in self.findings)
 
     def summary(self, *, backend: Backend = "pandas") -> Any:
