@@ -9,6 +9,7 @@ missing. Of PSMVAE, `max_time` of the fit is 60 seconds. Results are in benchmar
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import time
@@ -62,10 +63,7 @@ def measure(n_rows: int, n_columns: int, name: str) -> dict[str, Any]:
         "n_columns": n_columns,
         "imputation": round(fitted - start, 1),
         "report": round(end - fitted, 1),
-        "steps": {
-            one[0]: round(after[1] - one[1], 1)
-            for one, after in zip(times[:-1], times[1:], strict=True)
-        },
+        "steps": {one[0]: round(after[1] - one[1], 1) for one, after in itertools.pairwise(times)},
         "bytes": len(page.encode()),
     }
 
