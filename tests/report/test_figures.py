@@ -385,3 +385,15 @@ def test_small_numbers_of_an_axis_are_within_the_picture(data):
         size = float(text.get("font-size", 10 * 10))
         # the name of the axis is on their left
         assert float(text.get("x")) - labels.width(text.text, size) >= 10 * 10
+
+
+def test_last_number_of_an_axis_is_within_the_picture(data):
+    row = data["results"]["estimates"][0]
+    small = {"estimate": 0.00002, "conf_low": -0.0002, "conf_high": 0.00041}
+    rows = [row | {"term": "dose", "complete_cases": None} | small]
+    changed = {**data, "results": {**data["results"], "estimates": rows}}
+    root = ET.fromstring(figures(changed)["estimates"].svg)
+    width = float(root.get("viewBox").split()[2])
+    (last,) = [text for text in root.iter(f"{SVG}text") if text.text == "0.0004"]
+    assert last.get("text-anchor") == "middle"
+    assert float(last.get("x")) + labels.width("0.0004", 10 * 10) / 2 <= width + 1

@@ -339,7 +339,8 @@ class Mechanism(Mapping[str, Finding]):
     def __repr__(self) -> str:
         by_choice = Counter(finding.chosen for finding in self.findings.values())
         counted = ", ".join(f"{n:,} {chosen}" for chosen, n in by_choice.most_common())
-        return f"<Mechanism of {len(self.findings):,} columns{counted and f': {counted}'}>"
+        columns = f"{len(self.findings):,} column{'' if len(self.findings) == 1 else 's'}"
+        return f"<Mechanism of {columns}{counted and f': {counted}'}>"
 
     def __str__(self) -> str:
         if not self.findings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from psmvae.graphics import labels
 from psmvae.graphics.axes import SIZE
@@ -305,23 +305,39 @@ def _maker(section: str) -> Callable[..., Figure]:
         )
         ax = canvas.add_axes(place)
         draw(ax)
-        if names is None:
-            _make_room(ax)
+        _make_room(ax, numbers_left=names is None)
         return Figure(name, section, column, to_svg(canvas, text), text)
 
     return make
 
 
-def _make_room(ax: Axes) -> None:
-    """Move the left end of axes until the numbers of the y-axis are in the picture."""
-    low, high = sorted(ax.get_ylim())
-    shown = [value for value in ax.get_yticks() if low <= value <= high]
-    texts = ax.yaxis.get_major_formatter().format_ticks(shown)
-    widest = max((labels.width(text, SIZE) for text in texts), default=0.0)
-    title = _Y_TITLE if ax.get_ylabel() else 0.0
+def _make_room(ax: Axes, *, numbers_left: bool) -> None:
+    """Move the ends of axes until the numbers of the x-axis and y-axis are in the picture."""
     place, width = ax.get_position(), ax.figure.bbox.width
-    place.x0 = max(place.x0, (widest + _Y_TICKS + title) / width)
+    if numbers_left:
+        widest = max((size for _, size in _tick_labels(ax, "y")), default=0.0)
+        title = _Y_TITLE if ax.get_ylabel() else 0.0
+        place.x0 = max(place.x0, (widest + _Y_TICKS + title) / width)
+    for at, size in _tick_labels(ax, "x"):
+        if at > 0.5:
+            place.x1 = min(place.x1, place.x0 + (1 - size / 2 / width - place.x0) / at)
     ax.set_position(place)
+
+
+def _tick_labels(ax: Axes, side: Literal["x", "y"]) -> Iterator[tuple[float, float]]:
+    """Return where on an axis, from 0 to 1, its numbers are, and their widths."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis = ax.xaxis if side == "x" else ax.yaxis
+    first, last = ax.get_xlim() if side == "x" else ax.get_ylim()
+    ticks, formatter = axis.get_majorticklocs(), axis.get_major_formatter()
+    # any other formatter is that of an axis without numbers
+    if not isinstance(formatter, FuncFormatter):
+        return
+    for value, text in zip(ticks, formatter.format_ticks(ticks), strict=True):
+        at = (value - first) / (last - first)
+        if 0 <= at <= 1 and text:
+            yield at, labels.width(text, SIZE)
 
 
 def _right_of_diagonal(names: Sequence[str]) -> float:
