@@ -314,6 +314,8 @@ class Mechanism(Mapping[str, Finding]):
         if np.isnan(own):
             return f"{column}: too few cells to compare explanations of its mask."
         joint = self._joint_words(column)
+        # 0.0 is added for rounded numbers below 0, so that none is "-0.0"
+        own, others = round(own, 1) + 0.0, round(others, 1) + 0.0
         compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
         if finding.tilt is None:
             return (

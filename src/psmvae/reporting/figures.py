@@ -330,7 +330,7 @@ def _tick_labels(ax: Axes, side: Literal["x", "y"]) -> Iterator[tuple[float, flo
 
     axis = ax.xaxis if side == "x" else ax.yaxis
     first, last = ax.get_xlim() if side == "x" else ax.get_ylim()
-    ticks, formatter = axis.get_majorticklocs(), axis.get_major_formatter()
+    ticks, formatter = axis.get_majorticklocs().tolist(), axis.get_major_formatter()
     # any other formatter is that of an axis without numbers
     if not isinstance(formatter, FuncFormatter):
         return
