@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
+import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
 
@@ -279,3 +280,14 @@ def test_frames_of_each_library(few_trees):
         assert len(odds) > 5
     with pytest.raises(KeyError):
         found.odds("nothing")
+
+
+def test_what_is_printed_is_short():
+    empty = np.random.default_rng(0).normal(size=(60, 2))
+    holes = empty.copy()
+    holes[:20, 1] = np.nan
+    found = psmvae.MICEImputer(mask_model="auto", random_state=0).fit(holes).mechanism_
+    assert repr(found) == "<Mechanism of 1 column: 1 at random>"
+    assert str(found).startswith("x1: ")
+    none = psmvae.MICEImputer(mask_model="auto", random_state=0).fit(empty).mechanism_
+    assert none is None or str(none) == "No explanations of masks were compared."

@@ -42,7 +42,12 @@ def missing(p_value=0.0004):
         "patterns": {"columns": incomplete, "rows": rows, "n_patterns": 2},
         "correlation": {"columns": incomplete, "values": [[1.0, None, 0.1]] * 3},
         "row_map": {"columns": incomplete, "first_row": [0], "fraction": [[0.6, 0.75, 1.0]]},
-        "little": {"statistic": 20.0, "df": 3.0, "p_value": p_value, "sentence": "A sentence."},
+        "little": {
+            "statistic": 20.0,
+            "df": 3.0,
+            "p_value": p_value,
+            "sentence": "Not made." if p_value is None else "A sentence.",
+        },
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import platform
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -124,3 +125,11 @@ def test_without_a_seed_the_code_says_so(frame):
 def test_a_given_command_is_kept():
     data = methods_data(parts.sections(), title="T", random_state=0, command="psmvae report a.csv")
     assert data["command"] == "psmvae report a.csv"
+
+
+def test_a_comparison_that_was_not_made_is_not_claimed(frame):
+    imputer = psmvae.MICEImputer(mask_model="auto", random_state=0).fit(frame)
+    imputer.mechanism_ = replace(imputer.mechanism_, findings={})
+    found = made(imputer=imputer, mechanism=parts.mechanism(None) | {"compared": False})
+    assert "explanations of the masks were not compared" in found["paragraph"]
+    assert "no column had values" not in found["paragraph"]

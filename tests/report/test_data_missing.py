@@ -170,9 +170,9 @@ def test_little_is_that_of_missingness():
     x[rng.random(300) < 0.2, 2] = np.nan
     report = psmvae.missingness(x)
     found = missing_data(x)["little"]
-    assert found["statistic"] == pytest.approx(report.little.statistic)
+    assert found["statistic"] == pytest.approx(report.little.statistic, rel=1e-3)
     assert found["df"] == report.little.df
-    assert found == missing_data(x, report=report)["little"]
+    assert found["sentence"] == missing_data(x, report=report)["little"]["sentence"]
     assert "speaks against values missing completely at random" in found["sentence"]
     assert "p < 0.001; 300 rows" in found["sentence"]
 
@@ -180,7 +180,7 @@ def test_little_is_that_of_missingness():
 def test_little_without_a_result_says_why():
     found = missing_data(np.array([[1.0, 2.0], [2.0, 1.0]]))
     assert found["little"]["p_value"] is None
-    assert "not made" in found["little"]["sentence"]
+    assert found["little"]["sentence"].startswith("Little's test is not available: the rows have")
     assert found["patterns"] == {
         "columns": [],
         "rows": [{"observed": [], "n": 2, "fraction": 1.0, "n_missing": 0}],

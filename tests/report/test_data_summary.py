@@ -20,7 +20,7 @@ def test_five_sentences_with_numbers():
     how_much, sets, mechanism, good, beware = data["sentences"]
     assert "235 (58.8 %) are missing" in how_much
     assert "most in empty (100.0 %)" in how_much
-    assert "0 rows (0.0 %) are complete" in how_much
+    assert "; no row is complete." in how_much
     assert "2 patterns" in sets
     assert "lacks bmi, <b>|`x`" in sets
     assert "(55 rows, 55.0 %)" in sets
@@ -98,7 +98,7 @@ def test_without_anything_but_a_table():
 
 def test_little_test_without_a_result():
     sentence = summary_data(parts.sections(missing=parts.missing(None)))["sentences"][2]
-    assert sentence.startswith("Little's test is not available")
+    assert sentence.startswith("Not made; ")
     sentence = summary_data(parts.sections(missing=parts.missing(0.3)))["sentences"][2]
     assert "no evidence against cells missing completely at random (p = 0.300)" in sentence
 
@@ -120,3 +120,10 @@ def test_warnings_of_the_imputer():
     assert has(warned, "did not converge in 1 rounds")
     small = psmvae.PSMVAEImputer(max_epochs=1, random_state=0).fit(X)
     assert has(cautions(parts.sections(imputer=small)), "fitted to 40 rows", "115 observed cells")
+
+
+def test_rows_of_which_each_has_its_own_pattern():
+    data = parts.missing()
+    data["patterns"]["rows"] = [row | {"n": 1} for row in data["patterns"]["rows"]]
+    sentence = summary_data(parts.sections(missing=data))["sentences"][1]
+    assert "2 patterns of missing cells; no two incomplete rows have the same one" in sentence

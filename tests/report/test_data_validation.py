@@ -237,3 +237,13 @@ def test_diagnostics_of_other_imputers_are_none():
     assert training_data(imputer) is None
     assert sample_size_data(imputer, X) is None
     assert convergence_data(imputer) is None
+
+
+def test_very_large_and_small_values_have_the_errors_of_others():
+    X = gaussian_table(200)
+    errors = [
+        validation_data(X * scale, psmvae.MeanImputer().fit(X * scale))["columns"][0]["error"]
+        for scale in (1.0, 1e200, 1e-200)
+    ]
+    assert errors[1]["MeanImputer"] == pytest.approx(errors[0]["MeanImputer"])
+    assert errors[2]["MeanImputer"] == pytest.approx(errors[0]["MeanImputer"])

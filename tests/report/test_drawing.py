@@ -1,6 +1,8 @@
 """Drawings of parts of a report: what the artists show is the data."""
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +10,10 @@ from scipy.stats import binom
 
 matplotlib = pytest.importorskip("matplotlib")
 
-from matplotlib.colors import to_rgb  # noqa: E402
+from matplotlib.colors import ListedColormap, to_rgb  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
+from psmvae import reporting  # noqa: E402
 from psmvae.graphics import labels, palette  # noqa: E402
 from psmvae.reporting.drawing import (  # noqa: E402
     imputed,
@@ -59,6 +62,30 @@ def test_marks_can_be_seen_on_both_backgrounds(role):
 @pytest.mark.parametrize("role", ["fg", "muted"])
 def test_text_has_the_contrast_of_level_aa(colours, role):
     assert contrast(colours[role], colours["bg"]) >= 4.5
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+@pytest.mark.parametrize(
+    ("colours", "values", "strong"),
+    [
+        (palette.rates, np.linspace(0, 1, 201), palette.STRONG_RATE),
+        (palette.differences, np.linspace(-1, 1, 201), palette.STRONG_DIFFERENCE),
+    ],
+)
+def test_numbers_on_cells_have_the_contrast_of_level_aa(mode, colours, values, strong):
+    style = Path(reporting.__file__).with_name("templates").joinpath("style.css").read_text()
+    page = {
+        role: found[mode]
+        for role, *found in re.findall(r"--psm-([a-z]+): light-dark\((#\w+), (#\w+)\)", style)
+    }
+    scale = ListedColormap(colours().colors)
+    low = values[0]
+    for value in values:
+        *_, alpha = scale((value - low) / (1 - low))
+        cell = page["observed"] if value < 0 else page["imputed"]
+        mixed = alpha * np.array(to_rgb(cell)) + (1 - alpha) * np.array(to_rgb(page["bg"]))
+        text = palette.INK if abs(value) >= strong else page["fg"]
+        assert contrast(text, mixed) >= 4.5, value
 
 
 def test_contrast_of_black_and_white():

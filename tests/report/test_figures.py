@@ -12,6 +12,7 @@ matplotlib = pytest.importorskip("matplotlib")
 from matplotlib import style  # noqa: E402
 from matplotlib.figure import Figure as Canvas  # noqa: E402
 
+from psmvae.graphics import labels  # noqa: E402
 from psmvae.graphics.palette import LIGHT  # noqa: E402
 from psmvae.reporting.figures import figures  # noqa: E402
 from psmvae.reporting.svg import to_svg  # noqa: E402
@@ -340,3 +341,59 @@ def test_alternative_text_is_escaped():
     figure, _ = canvas()
     alt = "a \"b\" <c> & 'd'"
     assert ET.fromstring(to_svg(figure, alt)).get("aria-label") == alt
+
+
+def right_ends(svg):
+    """Right ends of the texts that begin at a place, as far as letters tell."""
+    root = ET.fromstring(svg)
+    for text in root.iter(f"{SVG}text"):
+        if text.get("x") and text.get("text-anchor") is None:
+            size = float(text.get("font-size", 10 * 10))
+            yield float(text.get("x")) + labels.width(text.text or "", size)
+
+
+def test_names_on_the_diagonal_are_within_the_picture(data):
+    names = [f"column {k}" for k in range(40)]
+    names[-3] = "a name with many letters"
+    values = np.eye(40).tolist()
+    columns = [data["missing"]["columns"][1] | {"name": name} for name in names]
+    wide = {
+        **data,
+        "table": {**data["table"], "shown": names},
+        "missing": {
+            **data["missing"],
+            "columns": columns,
+            "correlation": {"columns": names, "values": values},
+        },
+    }
+    svg = figures(wide)["correlation"].svg
+    width = float(ET.fromstring(svg).get("viewBox").split()[2])
+    assert max(right_ends(svg)) <= width
+
+
+def test_small_numbers_of_an_axis_are_within_the_picture(data):
+    tipping = data["results"]["tipping"]
+    small = {
+        part: (np.array(tipping[part], dtype=float) * 1e-5 - 0.00025).tolist()
+        for part in ("estimate", "conf_low", "conf_high")
+    }
+    changed = {**data, "results": {**data["results"], "tipping": {**tipping, **small}}}
+    root = ET.fromstring(figures(changed)["tipping"].svg)
+    ends = [text for text in root.iter(f"{SVG}text") if text.get("text-anchor") == "end"]
+    assert any("0.000" in text.text for text in ends)
+    for text in ends:
+        size = float(text.get("font-size", 10 * 10))
+        # the name of the axis is on their left
+        assert float(text.get("x")) - labels.width(text.text, size) >= 10 * 10
+
+
+def test_last_number_of_an_axis_is_within_the_picture(data):
+    row = data["results"]["estimates"][0]
+    small = {"estimate": 0.00002, "conf_low": -0.0002, "conf_high": 0.00041}
+    rows = [row | {"term": "dose", "complete_cases": None} | small]
+    changed = {**data, "results": {**data["results"], "estimates": rows}}
+    root = ET.fromstring(figures(changed)["estimates"].svg)
+    width = float(root.get("viewBox").split()[2])
+    (last,) = [text for text in root.iter(f"{SVG}text") if text.text == "0.0004"]
+    assert last.get("text-anchor") == "middle"
+    assert float(last.get("x")) + labels.width("0.0004", 10 * 10) / 2 <= width + 1

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from psmvae.describe.masks import Patterns, distinct_patterns
-from psmvae.describe.normal import MAX_ITER, NotIdentifiedError, fit_normal
+from psmvae.describe.normal import MAX_ITER, TOLERANCE, NotIdentifiedError, fit_normal
 from psmvae.describe.variables import Floats, Variable
 
 MAX_LEVELS = 20
@@ -138,10 +138,12 @@ def little_test(
     max_rows: int | None,
     rng: np.random.Generator,
     max_iter: int = MAX_ITER,
+    tolerance: float = TOLERANCE,
 ) -> LittleTest:
     """Apply Little's test to the columns, or to `max_rows` of their rows drawn at random.
 
-    It is not available if EM takes more than `max_iter` iterations.
+    EM stops at changes below `tolerance`. The test is not available if it takes more than
+    `max_iter` iterations.
     """
     x, names, left_out = _coded(variables)
     x = _with_observed(x)
@@ -154,7 +156,7 @@ def little_test(
     if len(kept) == 0:
         reason = "no column with several values is left"
         return LittleTest(float("nan"), 0, float("nan"), 0, 0, tuple(left_out), reason)
-    return _test(_with_observed(x[:, kept]), tuple(left_out), max_iter)
+    return _test(_with_observed(x[:, kept]), tuple(left_out), max_iter, tolerance)
 
 
 def _with_observed(x: Floats) -> Floats:
@@ -162,7 +164,7 @@ def _with_observed(x: Floats) -> Floats:
     return x[~np.isnan(x).all(1)]
 
 
-def _test(x: Floats, left_out: tuple[str, ...], max_iter: int) -> LittleTest:
+def _test(x: Floats, left_out: tuple[str, ...], max_iter: int, tolerance: float) -> LittleTest:
     patterns = distinct_patterns(np.isnan(x))
     df = int((~patterns.missing).sum()) - x.shape[1]
     shape = (len(x), len(patterns.counts))
@@ -173,7 +175,7 @@ def _test(x: Floats, left_out: tuple[str, ...], max_iter: int) -> LittleTest:
     if df < 1:
         return unavailable("the rows have one pattern of observed values, and two are compared")
     try:
-        mu, sigma = fit_normal(x, patterns, max_iter)
+        mu, sigma = fit_normal(x, patterns, max_iter, tolerance)
     except NotIdentifiedError as error:
         return unavailable(str(error))
     statistic = _statistic(x, patterns, mu, sigma)

@@ -7,8 +7,8 @@ import numpy as np
 from psmvae.describe.masks import Patterns
 from psmvae.describe.variables import Bools, Floats
 
-# changes of standardised means and covariances at which EM stops
-_TOLERANCE = 1e-8
+TOLERANCE = 1e-8
+"""Change of standardised means and covariances at which EM stops."""
 MAX_ITER = 2000
 """Iterations of EM at most."""
 # smallest eigenvalue of the covariance matrix, in that of standardised columns
@@ -21,7 +21,9 @@ class NotIdentifiedError(ValueError):
     """The covariance matrix cannot be estimated."""
 
 
-def fit_normal(z: Floats, patterns: Patterns, max_iter: int = MAX_ITER) -> tuple[Floats, Floats]:
+def fit_normal(
+    z: Floats, patterns: Patterns, max_iter: int = MAX_ITER, tolerance: float = TOLERANCE
+) -> tuple[Floats, Floats]:
     """Return mean and covariance matrix of standardised rows, NaN where missing."""
     d = z.shape[1]
     mu, sigma = np.zeros(d), np.eye(d)
@@ -34,7 +36,7 @@ def fit_normal(z: Floats, patterns: Patterns, max_iter: int = MAX_ITER) -> tuple
                 "the covariance matrix of the columns is singular: there are too few rows for the "
                 "number of columns, or columns are linear functions of others"
             )
-        if change < _TOLERANCE:
+        if change < tolerance:
             return mu, sigma
     raise NotIdentifiedError(f"EM did not converge in {max_iter:,} iterations")
 

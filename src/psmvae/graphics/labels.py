@@ -60,6 +60,8 @@ def number(value: float) -> str:
     if not math.isfinite(value):
         return ""
     size = abs(value)
+    if 1e-5 <= size < 1e-4:
+        return f"{value:.10f}".rstrip("0").replace("-", "−")
     plain = size == 0 or 1e-4 <= size < 1e9
     text = f"{value:,.10g}" if plain else f"{value:.3g}"
     return text.replace("-", "−")

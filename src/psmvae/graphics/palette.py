@@ -44,12 +44,17 @@ DARK = {
 """Colours on a dark background, by role."""
 
 
+# Between an opacity of 0.5 and 0.7, neither bright nor dark numbers can be read on a dark page.
+# The colour maps leave these out, and numbers are dark from here on.
+STRONG_RATE, STRONG_DIFFERENCE = 0.6, 13 / 21
+
+
 def rates() -> Any:
     """Return a colour map from transparent to vermilion, in ten steps, for fractions."""
     from matplotlib.colors import ListedColormap, to_rgba
 
     # nothing is drawn for 0; a small fraction can be seen
-    alphas = [0.0, 0.14, 0.23, 0.32, 0.41, 0.5, 0.59, 0.68, 0.78, 0.88]
+    alphas = [0.0, 0.14, 0.23, 0.32, 0.41, 0.5, 0.7, 0.76, 0.82, 0.88]
     return ListedColormap([to_rgba(IMPUTED, alpha) for alpha in alphas], name="psmvae rates")
 
 
@@ -57,6 +62,7 @@ def differences() -> Any:
     """Return a colour map from blue by transparent to vermilion, in 21 steps."""
     from matplotlib.colors import ListedColormap, to_rgba
 
-    blue = [to_rgba(OBSERVED, k / 10) for k in range(10, 0, -1)]
-    red = [to_rgba(IMPUTED, k / 10) for k in range(11)]
+    alphas = [0.0, 0.08, 0.16, 0.24, 0.33, 0.42, 0.5, 0.7, 0.75, 0.8, 0.85]
+    blue = [to_rgba(OBSERVED, alpha) for alpha in alphas[:0:-1]]
+    red = [to_rgba(IMPUTED, alpha) for alpha in alphas]
     return ListedColormap(blue + red, name="psmvae differences")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -28,7 +29,7 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Mapping[str, Finding]):
     """Why the cells of each column are missing, as far as the masks tell; by column name.
 
@@ -313,6 +314,8 @@ class Mechanism(Mapping[str, Finding]):
         if np.isnan(own):
             return f"{column}: too few cells to compare explanations of its mask."
         joint = self._joint_words(column)
+        # 0.0 is added for rounded numbers below 0, so that none is "-0.0"
+        own, others = round(own, 1) + 0.0, round(others, 1) + 0.0
         compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
         if finding.tilt is None:
             return (
@@ -335,7 +338,15 @@ class Mechanism(Mapping[str, Finding]):
             "lack another column too, which explains them: they are not part of this comparison."
         )
 
+    def __repr__(self) -> str:
+        by_choice = Counter(finding.chosen for finding in self.findings.values())
+        counted = ", ".join(f"{n:,} {chosen}" for chosen, n in by_choice.most_common())
+        columns = f"{len(self.findings):,} column{'' if len(self.findings) == 1 else 's'}"
+        return f"<Mechanism of {columns}{counted and f': {counted}'}>"
+
     def __str__(self) -> str:
+        if not self.findings:
+            return "No explanations of masks were compared."
         return "\n".join(self.sentence(name) for name in self.findings)
 
     def summary(self, *, backend: Backend = "pandas") -> Any:

@@ -105,6 +105,9 @@ def split_r_hat(trace: Floats) -> Floats:
     if n < MIN_HALF:
         return np.full(trace.shape[2], np.nan)
     halves = np.concatenate([trace[:n], trace[-n:]], axis=1)
+    # squares of very large values overflow; a power of two changes nothing else
+    largest = np.where(np.isfinite(halves), np.abs(halves), 0.0).max((0, 1))
+    halves = np.ldexp(halves, -np.frexp(largest)[1])
     within = halves.var(0, ddof=1).mean(0)
     between = halves.mean(0).var(0, ddof=1)
     constant = within <= np.finfo(np.float64).tiny

@@ -154,6 +154,8 @@ def scatter(data: ScatterData) -> str:
     ):
         text = f"{len(pairs):,} pairs {label}"
         values = np.array(pairs, dtype=float).reshape(-1, 2)
+        # squares of very large values overflow
+        values /= np.abs(values).max(0, initial=np.finfo(float).tiny)
         if len(values) > 2 and (values.std(axis=0) > 0).all():
             text += f" (correlation {np.corrcoef(values.T)[0, 1]:.2f})"
         parts.append(text)

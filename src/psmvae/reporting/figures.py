@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from psmvae.graphics import labels
 from psmvae.graphics.axes import SIZE
@@ -40,6 +40,8 @@ _WIDE, _SMALL = 380.0, 320.0
 _ROW, _CLOSE_ROW = 17.0, 13.5
 # Points of a scatter plot and of the rows of a strip: in a small picture more hide each other.
 _POINTS, _STRIP = 300, (100, 25)
+_LEFT_OF_DIAGONAL = 4.0
+_Y_TICKS, _Y_TITLE = 7.0, 16.0  # room for ticks and the name of the y-axis, beside the numbers
 _BELOW, _ABOVE = 36.0, 22.0  # room for the axis and its name; for the legend
 
 
@@ -113,11 +115,11 @@ def _missing(data: ReportData) -> Iterator[Figure]:
     )  # fmt: skip
     correlation = _correlation_columns(section["correlation"], shown)
     if len(correlation["columns"]) > 1:
-        last = labels.clean(correlation["columns"][-1], 18)
         yield make(
             "correlation", _WIDE, _rows(len(correlation["columns"]), below=22, above=4), None,
             lambda ax: draw_missing.draw_correlation(ax, correlation), alt.correlation(correlation),
-            left=4, right=labels.width(last, SIZE), below=22, above=4,
+            left=_LEFT_OF_DIAGONAL, right=_right_of_diagonal(correlation["columns"]),
+            below=22, above=4,
         )  # fmt: skip
     yield make(
         "flux", _SMALL, 300, None,
@@ -301,10 +303,53 @@ def _maker(section: str) -> Callable[..., Figure]:
             1 - (left + right) / width,
             1 - (below + above) / height,
         )
-        draw(canvas.add_axes(place))
+        ax = canvas.add_axes(place)
+        draw(ax)
+        _make_room(ax, numbers_left=names is None)
         return Figure(name, section, column, to_svg(canvas, text), text)
 
     return make
+
+
+def _make_room(ax: Axes, *, numbers_left: bool) -> None:
+    """Move the ends of axes until the numbers of the x-axis and y-axis are in the picture."""
+    place, width = ax.get_position(), ax.figure.bbox.width
+    if numbers_left:
+        widest = max((size for _, size in _tick_labels(ax, "y")), default=0.0)
+        title = _Y_TITLE if ax.get_ylabel() else 0.0
+        place.x0 = max(place.x0, (widest + _Y_TICKS + title) / width)
+    for at, size in _tick_labels(ax, "x"):
+        if at > 0.5:
+            place.x1 = min(place.x1, place.x0 + (1 - size / 2 / width - place.x0) / at)
+    ax.set_position(place)
+
+
+def _tick_labels(ax: Axes, side: Literal["x", "y"]) -> Iterator[tuple[float, float]]:
+    """Return where on an axis, from 0 to 1, its numbers are, and their widths."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis = ax.xaxis if side == "x" else ax.yaxis
+    first, last = ax.get_xlim() if side == "x" else ax.get_ylim()
+    ticks, formatter = axis.get_majorticklocs().tolist(), axis.get_major_formatter()
+    # any other formatter is that of an axis without numbers
+    if not isinstance(formatter, FuncFormatter):
+        return
+    for value, text in zip(ticks, formatter.format_ticks(ticks), strict=True):
+        at = (value - first) / (last - first)
+        if 0 <= at <= 1 and text:
+            yield at, labels.width(text, SIZE)
+
+
+def _right_of_diagonal(names: Sequence[str]) -> float:
+    """Return the room that names on the diagonal take to the right of the matrix.
+
+    A name begins in its own cell: with n columns, the k-th has n − k cells and the margin.
+    """
+    n = len(names)
+    cell = (_WIDE - _LEFT_OF_DIAGONAL) / n
+    widths = [4 + labels.width(labels.clean(each, 18), SIZE) for each in names]
+    # names in the left half have room
+    return max((widths[k] - (n - k) * cell) * n / k for k in range(max(n // 2, 1), n))
 
 
 def _rows(count: float, below: float = _BELOW, above: float = _ABOVE) -> float:

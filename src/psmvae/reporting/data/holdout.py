@@ -75,7 +75,9 @@ def hold_out(
         n = max(1, round(fraction * observed.size))
         at = np.sort(rng.choice(observed, n, replace=False))
         hidden[at, position] = True
-        sd = float(values[observed].std())
+        # squares of very large or small values must not overflow or vanish
+        largest = float(np.abs(values[observed]).max()) or 1.0
+        sd = largest * float((values[observed] / largest).std())
         found.append(HiddenColumn(position, column, at, values[at], sd if sd > 0 else 1.0))
     return Holdout(hide(X, rows, hidden), rows.size, tuple(found))
 

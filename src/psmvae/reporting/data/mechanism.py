@@ -167,7 +167,9 @@ class _Source:
             return f"{name}: no fitted imputer was given, {_UNKNOWN}."
         made_by = type(self.imputer).__name__
         if self.mechanism is not None:
-            return f"{name}: {made_by} did not compare explanations of its mask, {_UNKNOWN}."
+            late = getattr(self.imputer, "max_time", None) is not None
+            why = " in max_time" if late and self.imputer.mask_model == "auto" else ""
+            return f"{name}: {made_by} did not compare explanations of its mask{why}, {_UNKNOWN}."
         setting = getattr(self.imputer, "mask_model", None)
         how = f" with mask_model={setting!r}" if isinstance(setting, str) else ""
         return f"{name}: {made_by}{how} compares no explanations of masks, {_UNKNOWN}."

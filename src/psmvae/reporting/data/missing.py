@@ -197,7 +197,7 @@ def little_data(relations: MaskRelations) -> LittleData:
     """
     test = relations.little
     if test.reason:
-        sentence = f"Little's test of values missing completely at random: not made, {test.reason}."
+        sentence = f"Little's test is not available: {test.reason}."
         return {"statistic": None, "df": None, "p_value": None, "sentence": sentence}
     return {
         "statistic": number(test.statistic),

@@ -35,8 +35,9 @@ LITTLE_WORK, JOINT_WORK = 1e7, 4e7
 # Rows times columns of single predictors.
 PREDICTOR_WORK = 1e6
 MIN_ROWS = 1_000
-# Iterations of EM for Little's test at most.
-LITTLE_ITER = 200
+# Iterations of EM for Little's test at most, and the change at which it stops: that of R's norm.
+# The p-value has three digits or more then.
+LITTLE_ITER, LITTLE_TOLERANCE = 300, 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,9 @@ def _computed(
     most = _limit(LITTLE_WORK / n_worst**3, max_rows)
     # matrices are too small for several threads
     with threadpool_limits(1, "blas"):
-        little = little_test([variables[k] for k in worst], most, rng, LITTLE_ITER)
+        little = little_test(
+            [variables[k] for k in worst], most, rng, LITTLE_ITER, LITTLE_TOLERANCE
+        )
         single = predictors(variables, missing, rng, holes)
     most = _limit(JOINT_WORK / (n_worst * max(len(variables), 1) ** 2), max_rows)
     together = joint(variables, missing, most, rng, worst)

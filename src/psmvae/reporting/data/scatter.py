@@ -15,6 +15,7 @@ import numpy as np
 from psmvae.reporting.data.columns import Bools, Columns, Floats, Rows, rounded, take_numbers
 from psmvae.reporting.data.table import sampled_rows
 from psmvae.reporting.schema import ScatterData
+from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
     from psmvae.multiple import MultipleImputation
@@ -75,7 +76,7 @@ def scatter_data(
 
 def _numeric(read: Columns, name: str) -> int:
     if name not in read.names:
-        raise ValueError(f"pairs: there is no column {name!r}; columns: {list(read.names)}.")
+        raise ValueError(f"there is no column {name!r}; the columns are {quoted(read.names)}.")
     position = read.position(name)
     if not read.is_numeric(position):
         kind = read.kinds[position]

@@ -113,7 +113,11 @@ class Sections:
 
 def _of_mask_model(imputer: Imputer) -> str:
     setting = getattr(imputer, "mask_model", "none")
-    if getattr(imputer, "mechanism_", None) is not None:
+    mechanism = getattr(imputer, "mechanism_", None)
+    if mechanism is not None and not len(mechanism):
+        # `max_time` left no time for it, or no column had enough cells
+        return "missing at random: explanations of the masks were not compared"
+    if mechanism is not None:
         return "missing at random: no column had values that explain its mask as well as the others"
     if setting == "none":
         return "missing at random"

@@ -41,6 +41,13 @@ def summary_data(parts: Sections, notes: Sequence[str] = ()) -> SummaryData:
 
 def _how_much(parts: Sections) -> str:
     table = parts.table
+    complete = (
+        f"{count(table['n_complete_rows'], 'row')} "
+        f"({share(table['n_complete_rows'] / table['n_rows'])}) "
+        f"{'is' if table['n_complete_rows'] == 1 else 'are'} complete"
+        if table["n_complete_rows"]
+        else "no row is complete"
+    )
     size = f"{count(table['n_rows'], 'row')} and {count(table['n_columns'], 'column')}"
     if not table["n_missing"]:
         return f"No cell is missing in {size}."
@@ -49,8 +56,7 @@ def _how_much(parts: Sections) -> str:
         f"Of {count(table['n_cells'], 'cell')} in {size}, {table['n_missing']:,} "
         f"({share(table['n_missing'] / table['n_cells'])}) are missing, most in "
         f"{listed([worst['name']])} ({share(worst['fraction'])}); "
-        f"{count(table['n_complete_rows'], 'row')} "
-        f"({share(table['n_complete_rows'] / table['n_rows'])}) are complete."
+        f"{complete}."
     )
 
 
@@ -62,11 +68,14 @@ def _which_sets(parts: Sections) -> str:
     first = incomplete[0]
     pairs = zip(patterns["columns"], first["observed"], strict=True)
     names = [name for name, observed in pairs if not observed]
-    text = (
-        f"The rows have {count(patterns['n_patterns'], 'pattern')} of missing cells; the most "
-        f"frequent incomplete one lacks {listed(names)} ({count(first['n'], 'row')}, "
-        f"{share(first['fraction'])})"
-    )
+    text = f"The rows have {count(patterns['n_patterns'], 'pattern')} of missing cells; "
+    if first["n"] == 1 and len(incomplete) > 1:
+        text += "no two incomplete rows have the same one"
+    else:
+        text += (
+            f"the most frequent incomplete one lacks {listed(names)} ({count(first['n'], 'row')}, "
+            f"{share(first['fraction'])})"
+        )
     sets = parts.mechanism["sets"]
     if len(sets) > 1:
         sizes = ", ".join(share(one["fraction"]) for one in sets)
@@ -79,7 +88,7 @@ def _mechanism(parts: Sections) -> str:
     if not parts.table["n_missing"]:
         return "There is no mechanism to describe, because no cell is missing."
     if little["p_value"] is None:
-        test = "Little's test is not available"
+        test = little["sentence"].removesuffix(".")
     elif little["p_value"] < ALPHA:
         p = p_value(little["p_value"])
         test = f"Little's test speaks against cells missing completely at random ({p})"

@@ -30,7 +30,7 @@ from psmvae.reporting.data.holdout import (
     hide,
     hold_out,
 )
-from psmvae.reporting.data.texts import count, share
+from psmvae.reporting.data.texts import count
 from psmvae.reporting.schema import ValidationColumn, ValidationData
 from psmvae.table.frames import open_table
 
@@ -272,7 +272,8 @@ def transform(truth: Floats, draws: Floats, rng: np.random.Generator) -> Floats:
 def _error(one: HiddenColumn, points: Floats) -> float | None:
     if one.column.levels:
         return number((points != one.truth).mean())
-    return number(np.sqrt(np.mean((points - one.truth) ** 2)) / one.sd)
+    # squares of very large values overflow
+    return number(np.sqrt(np.mean(((points - one.truth) / one.sd) ** 2)))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -294,7 +295,7 @@ def _sentence(
     if held.n_rows < n_rows:
         rows = f"{held.n_rows:,} of {n_rows:,} rows drawn at random"
     texts = [
-        f"In {rows}, {share(fraction)} of the observed cells of each column were hidden at random "
+        f"In {rows}, {fraction:.0%} of the observed cells of each column were hidden at random "
         f"({count(held.n_cells, 'cell')}); a {name} with the same parameters was fitted to this "
         f"table, imputed the hidden cells and drew each {n_draws} times."
     ]
@@ -302,7 +303,7 @@ def _sentence(
         were = "was" if len(baselines) == 1 else "were"
         texts.append(f"{' and '.join(baselines)} {were} fitted to the same table.")
     if found.max_time is not None:
-        texts.append(f"Its fit was limited to {found.max_time:g} s.")
+        texts.append(f"The fit of {name} was limited to {found.max_time:g} s.")
     more = ["rows"] if held.n_rows < n_rows else []
     more += ["time"] if found.max_time is not None else []
     if more:

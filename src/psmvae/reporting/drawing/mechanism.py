@@ -82,7 +82,7 @@ def draw_sets(ax: Axes, sets: Sequence[SetData], columns: Sequence[str] | None =
         edgecolors=BG, linewidth=1.0,
     )  # fmt: skip
     for i, j in np.argwhere(rates >= 0.005) if len(sets) <= 10 else ():
-        colour = {"color": INK} if rates[i, j] > 0.75 else {}
+        colour = {"color": INK} if rates[i, j] >= palette.STRONG_RATE else {}
         note(ax, j, i, f"{100 * rates[i, j]:.0f}", ha="center", va="center", **colour)
     frame(ax, spines=())
     names(ax, shown)

@@ -106,9 +106,9 @@ def draw_correlation(ax: Axes, data: CorrelationData) -> None:
             value = float(values[i, j])
             text = f"{value:.2f}".replace("-", "−").replace("0.", ".")
             text = "0" if text in (".00", "−.00") else text.removesuffix(".00")
-            colour = {"color": INK} if abs(value) > 0.7 else {}
+            colour = {"color": INK} if abs(value) >= palette.STRONG_DIFFERENCE else {}
             note(ax, j, i, text, ha="center", va="center", **colour)
-    titles(ax, x="correlation: blue −1, none 0, red 1")
+    titles(ax, x="correlation, from −1 (blue) to 1 (orange)")
 
 
 def draw_flux(ax: Axes, columns: Sequence[ColumnRate]) -> None:
