@@ -35,8 +35,8 @@ LITTLE_WORK, JOINT_WORK = 1e7, 4e7
 # Rows times columns of single predictors.
 PREDICTOR_WORK = 1e6
 MIN_ROWS = 1_000
-# Iterations of EM for Little's test at most, and the change at which it stops. On breast the p-value
-# is 7.4e-5, and 7.3e-5 with the tolerance of `psmvae.missingness`.
+# Iterations of EM for Little's test at most, and the change at which it stops. On breast the
+# p-value is 7.4e-5, and 7.3e-5 with the tolerance of `psmvae.missingness`.
 LITTLE_ITER, LITTLE_TOLERANCE = 300, 1e-4
 
 
