@@ -33,10 +33,13 @@ TINY = Experiment(
 )
 # Methods and experiments of one's own, in a module that other processes can import.
 MINE = """
-import os, sys, time
+import os, signal, sys, time
 from dataclasses import replace
 from psmvae_paper import METHODS, Method, run
 from psmvae_paper.experiment import Experiment
+
+# a background job of a shell ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def dies(seed, device, **overrides):
     os._exit(3)
