@@ -226,6 +226,8 @@ def summary_errors(each: list[dict[str, Any]]) -> dict[str, Any]:
     """
     base = next(name for name in each[0] if name not in ("auto", "chosen"))
     errors = np.array([[one[name]["error"] for name in (base, "auto")] for one in each])
+    if (errors == 0).any():
+        raise ValueError("An error of 0 has no ratio: the design is too easy.")
     ratio = errors[:, 1] / errors[:, 0]
     found = {
         "ratio": _rounded(np.exp(np.log(ratio).mean())),

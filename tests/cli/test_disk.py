@@ -140,6 +140,14 @@ class TestTakenInTheMeantime:
         assert (tmp_path / name).read_text() == "of another process"
         assert read_table(beside)["age"].null_count == 0
 
+    def test_a_report_is_written_beside_it(self, psmvae, table, tmp_path, taken):
+        page = tmp_path / "r.md"
+        taken(page)
+        result = psmvae("report", table, "-o", page, "--no-validation", "--multiple", 2, *MEAN)
+        assert result.code == 1
+        assert page.read_text() == "of another process"
+        assert (tmp_path / "r-2.md").read_text().startswith("# ")
+
     def test_a_model_is_written_beside_it(self, psmvae, table, tmp_path, taken):
         model = tmp_path / "m.safetensors"
         taken(model)

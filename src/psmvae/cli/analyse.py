@@ -37,7 +37,7 @@ def analyse(options: AnalyseOptions, terminal: Terminal) -> None:
         terminal.line(tested)
     elif tested is not None:
         text += f"\n{tested}\n"
-    write_text(text, options.output, terminal)
+    write_text(text, options.output, terminal, force=options.force)
 
 
 def _test(fits: Analyses, hypothesis: str, method: Any) -> str:

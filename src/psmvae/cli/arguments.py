@@ -99,12 +99,12 @@ MaskModel = Annotated[
     _model_option(
         "--mask-model",
         metavar="NAME",
-        help="Why cells are missing. auto: compare, for each column, its own value with the other "
-        "columns, and correct for the value where it explains the missingness as well (default of "
-        "psmvae). self: the value of each cell decides. none: missing at random (default of mice, "
-        "missforest and gmvae). Those three are for psmvae, mice and missforest. latent: p(m|z,r). "
-        "logistic-ceiling, logistic (default of not-miwae), linear, network: models of p(m|x). "
-        "These are for psmvae, gmvae and not-miwae.",
+        help="Model of why cells are missing. none: at random (default of mice, missforest and "
+        "gmvae). For psmvae, mice and missforest: auto (default of psmvae) compares, for each "
+        "column, its own value with the other columns, and corrects for the value where it "
+        "explains the missingness about as well; self: the value of each cell decides. For psmvae, "
+        "gmvae and not-miwae: latent, p(m|z,r), and the models of p(m|x) logistic-ceiling, "
+        "logistic (default of not-miwae), linear and network.",
     ),
 ]
 SelfMasked = Annotated[

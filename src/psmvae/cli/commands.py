@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,6 @@ from psmvae.demo.files import sets_table
 from psmvae.imputers.model_file import save as save_model
 from psmvae.multiple.long_format import IMPUTATION, ROW, stack_tables
 from psmvae.table.column_checks import missing_value_codes
-from psmvae.table.errors import TableError
 from psmvae.table.frames import open_table
 from psmvae.table.io import check_format, write_table
 from psmvae.table.wording import N_SHOWN, counted
@@ -174,8 +173,10 @@ def saving_model(
     except Exception:
         if path is not None:
             # the first error is the one to report
-            with suppress(OSError, TableError):
+            try:
                 _save_model(imputer, path, files, terminal)
+            except Exception as second:  # noqa: BLE001
+                terminal.line(f"warning: {path} was not written: {second}")
         raise
     if path is not None:
         _save_model(imputer, path, files, terminal)

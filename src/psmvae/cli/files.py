@@ -106,14 +106,22 @@ def check_written(wanted: Sequence[Path], written: Sequence[Path]) -> None:
         raise TableError(f"created by another process in the meantime: {where}")
 
 
-def write_text(text: str, path: Path | None, terminal: Terminal) -> None:
-    """Write text to a file, completely or not at all, or to standard output."""
+def write_text(text: str, path: Path | None, terminal: Terminal, *, force: bool) -> None:
+    """Write text to a file, completely or not at all, or to standard output.
+
+    Without ``force``, a file that another process has created in the meantime is kept.
+    """
     if path is None:
         typer.echo(text, nl=False)
         return
-    with atomic_path(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    terminal.say(f"wrote {path}")
+
+    def write(target: Path) -> None:
+        with atomic_path(target, replace=force) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+
+    written = write_somewhere(write, path)
+    terminal.say(f"wrote {written}")
+    check_written([path], [written])
 
 
 @dataclass(frozen=True)

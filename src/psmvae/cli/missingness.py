@@ -31,7 +31,7 @@ def missingness(options: MissingnessOptions, terminal: Terminal) -> None:
             found = describe(table, random_state=options.seed)
     if found.n_missing == 0:
         warn_of_codes(table)
-    write_text(_formatted(found, options), options.output, terminal)
+    write_text(_formatted(found, options), options.output, terminal, force=options.force)
 
 
 def _formatted(found: MissingnessReport, options: MissingnessOptions) -> str:

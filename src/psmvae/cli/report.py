@@ -111,7 +111,7 @@ def _write_report(
         text = _text(Report(data), files.output)
     for sentence in data["summary"]["sentences"]:
         terminal.say(sentence)
-    write_text(text, files.output, terminal)
+    write_text(text, files.output, terminal, force=files.force)
 
 
 def _check_column(options: ReportOptions, names: Sequence[str]) -> None:

@@ -58,7 +58,7 @@ def sensitivity(options: SensitivityOptions, terminal: Terminal) -> None:
         terminal.line(result.sentence())
     else:
         text += f"\n{result.sentence()}\n"
-    write_text(text, options.output, terminal)
+    write_text(text, options.output, terminal, force=options.force)
     if options.plot is not None:
         _draw(result, options.plot)
         terminal.say(f"wrote {options.plot}")
