@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from psmvae.nn.columns import Columns, Layout
     from psmvae.nn.noise import Noise
     from psmvae.training.recipe import Recipe
+    from psmvae.training.shard import Shard
 # Training of all deep models of the paper.
 PAPER_TRAINING: dict[str, Any] = {
     "input_mask_rate": 0.0,
@@ -120,6 +121,9 @@ class DeepImputer(Imputer):
     random_state: int | np.random.RandomState | None = None
     verbose: bool = False
 
+    # this process's part of each batch in data-parallel training
+    _shard: ClassVar[Shard | None] = None
+
     @abstractmethod
     def _resolve(self, m: Bools) -> Config:
         """Resolve the parameters for a training table with this mask ``(row, column)``."""
@@ -182,11 +186,27 @@ class DeepImputer(Imputer):
             x, m = self._tensors(encoded.x, encoded.m)
             with progress_bar(shown=self.verbose) as show:
                 noise, report = Noise(self._seed(3), device), both(show, callback)
-                result = train(self._recipe(), x, m, self.config_, noise, report, began)
+                result = train(
+                    self._recipe(), x, m, self.config_, noise, report, began, shard=self._shard
+                )
+            if self._shard is not None and self._shard.rank > 0:
+                # the imputer of the first process is the one that is used
+                return False
             self._finish_fit(result.history, x, m)
             self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted
+
+    def _fit_shard(self, X: Any, shard: Shard, callback: Callback | None = None) -> Self:
+        """Fit together with the other processes of ``shard``; each is given the whole table.
+
+        Only the imputer of the first process is complete.
+        """
+        self.__dict__["_shard"] = shard
+        try:
+            return self.fit(X, callback=callback)
+        finally:
+            del self.__dict__["_shard"]
 
     def _finish_fit(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
         """Set the attributes that follow from a trained model; subclasses add theirs."""
