@@ -1,4 +1,4 @@
-"""One of several processes that fit imputers together: ``python shard_process.py RANK SIZE FOLDER``.
+"""One of several processes that fit together: ``python shard_process.py RANK SIZE FOLDER``.
 
 Writes the weights of each fit, and the imputed table of the first process.
 """

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from numeric.shard_process import imputers, incomplete_table, weights
 
+from numeric.shard_process import imputers, incomplete_table, weights
 from psmvae.nn.noise import Noise
 from psmvae.training.shard import ProcessShard, RowNoise
 
