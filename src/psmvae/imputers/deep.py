@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from psmvae._quiet import unchanged_settings
 from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
+from psmvae.imputers.blocks import BLOCK_ROWS, BlockSeed
 from psmvae.imputers.fit_warnings import warn_of_fit
 from psmvae.imputers.memory import MANY_COLUMNS, check_memory
 from psmvae.imputers.progress import both, progress_bar
@@ -231,13 +232,16 @@ class DeepImputer(Imputer):
             columns: Columns = self.model_.inputs
             return self._in_table_order(columns.point(expected).double().cpu().numpy())
 
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
+    def _block_rows(self) -> int:
+        return BLOCK_ROWS[next(self.model_.parameters()).device.type]
+
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
         import torch
 
         from psmvae.nn.matmul_backend import use_blas
 
         with use_blas(), torch.no_grad():
-            drawn = self._sampled(*self._tensors(x, m), n, seed)
+            drawn = self._sampled(*self._tensors(x, m), n, seed.cells)
             return self._in_table_order(drawn.cpu().numpy())
 
     def _in_table_order(self, values: NDArray[Any]) -> NDArray[Any]:
