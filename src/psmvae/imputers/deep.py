@@ -190,19 +190,13 @@ class DeepImputer(Imputer):
                 result = train(
                     self._recipe(), x, m, self.config_, noise, report, began, shard=self._shard
                 )
-            if self._shard is not None and self._shard.rank > 0:
-                # the imputer of the first process is the one that is used
-                return False
             self._finish_fit(result.history, x, m)
             self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted
 
     def _fit_shard(self, X: Any, shard: Shard, callback: Callback | None = None) -> Self:
-        """Fit together with the other processes of ``shard``; each is given the whole table.
-
-        Only the imputer of the first process is complete.
-        """
+        """Fit together with the other processes of ``shard``; each is given the whole table."""
         self.__dict__["_shard"] = shard
         try:
             return self.fit(X, callback=callback)
