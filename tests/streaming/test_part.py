@@ -199,7 +199,10 @@ def test_another_file_system(mean, table, folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr("psmvae.sources.places.filesystem_of", filesystem_of)
     monkeypatch.setattr("psmvae.streaming.writers.filesystem_of", filesystem_of)
-    for paths in ("store://data", ["store://data/part-2.parquet", "store://data/part-[01].parquet"]):
+    for paths in (
+        "store://data",
+        ["store://data/part-2.parquet", "store://data/part-[01].parquet"],
+    ):
         files = FileTable.open(paths)
         assert files.n_rows == 300
     impute_part(mean, Job(files, 0, 300, ("store://filled/all.parquet",)))
