@@ -139,7 +139,7 @@ class TestSample:
     def test_other_columns_and_categories(self, table):
         frames = [part.to_pandas() for part in split(table)]
         frames[1] = frames[1].rename(columns={"x": "y"})
-        with pytest.raises(ValueError, match="frame 2 has other columns .* absent 'x'"):
+        with pytest.raises(ValueError, match=r"frame 2 has other columns .* absent 'x'"):
             MeanImputer().fit(iter(frames))
         one = pd.DataFrame({"c": pd.Categorical(["a", "b"])})
         other = pd.DataFrame({"c": pd.Categorical(["a", "c"])})

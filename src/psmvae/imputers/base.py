@@ -387,10 +387,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         --------
         >>> import numpy as np
         >>> from psmvae import MeanImputer
-        >>> batches = [np.array([[1.0, np.nan]]), np.array([[2.0, 4.0], [np.nan, 6.0]])]
+        >>> batches = [np.array([[1.5, np.nan]]), np.array([[2.5, 4.0], [np.nan, 6.0]])]
         >>> imputer = MeanImputer().fit(iter(batches))
         >>> [batch.tolist() for batch in imputer.transform_batches(iter(batches))]
-        [[[1.0, 5.0]], [[2.0, 4.0], [1.5, 6.0]]]
+        [[[1.5, 5.0]], [[2.5, 4.0], [2.0, 6.0]]]
         """
         self._check_fitted()
         return (tables[0] for tables in completed_batches(self, open_source(X)))
