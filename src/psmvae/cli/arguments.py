@@ -41,6 +41,13 @@ class HandleUnknown(StrEnum):
     MISSING = "missing"
 
 
+class OnError(StrEnum):
+    """What to do with an input file that cannot be read or imputed."""
+
+    STOP = "stop"
+    SKIP = "skip"
+
+
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) is None:
         raise typer.BadParameter(f"{value!r} is not one of auto, cpu, cuda, cuda:N")
@@ -61,6 +68,51 @@ Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .feather file.")
 ]
 Output = Annotated[Path, _file_option("--output", "-o", metavar="FILE", help="The file to write.")]
+Tables = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TABLE...",
+        help="A .csv, .tsv, .parquet or .feather file; or several files, folders, patterns or URIs "
+        "(s3://...) that are parts of one table, which need not fit into memory.",
+    ),
+]
+OutputOrFolder = Annotated[
+    str,
+    _file_option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The file to write, or the folder if there are several input files.",
+    ),
+]
+SampleRows = Annotated[
+    int | None,
+    _file_option(
+        "--sample-rows",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Fit to a uniform sample of this many rows (500,000 of several files).",
+    ),
+]
+RowsPerFile = Annotated[
+    int | None,
+    _file_option(
+        "--rows-per-file",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Write files of this many rows to the output folder, instead of one for each input.",
+    ),
+]
+OnErrorOption = Annotated[
+    OnError,
+    _file_option(
+        "--on-error",
+        help="Stop at an input file that cannot be read or imputed, or skip it. Files that are "
+        "done stay valid.",
+    ),
+]
 ModelFile = Annotated[
     Path | None,
     _file_option(

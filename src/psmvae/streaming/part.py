@@ -37,8 +37,20 @@ GROUP_ROWS = 131_072
 class PartError(TableError):
     """Rows that cannot be imputed; the message names the file and the row group.
 
-    The error of the table is its ``__cause__``.
+    Parameters
+    ----------
+    place : str
+        The file and the row group.
+    reason : str
+        Why the rows cannot be imputed. The error of the table is the ``__cause__``.
     """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,7 @@ class _Part:
         except TableError:
             raise
         except (ValueError, TypeError) as error:
-            raise PartError(f"{self.place}: {error}") from error
+            raise PartError(self.place, str(error)) from error
         engine.warn()
         return PartResult(job.stop - job.start, self.n_missing, tuple(self.drift.found()))
 

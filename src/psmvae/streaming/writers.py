@@ -32,7 +32,7 @@ def table_writer(path: str, schema: Any, group_rows: int) -> Iterator[Write]:
         Rows of a row group, which are held in memory.
     """
     ending = extension(path)
-    with _output(path) as file:
+    with output_file(path) as file:
         if ending in SEPARATORS:
             separator, compress = SEPARATORS[ending], ending.endswith(".gz")
             with text_writer(file, schema.names, separator, compress=compress) as write:
@@ -67,7 +67,7 @@ def _grouped(parquet: Any, group_rows: int) -> Iterator[Write]:
 
 
 @contextmanager
-def _output(path: str) -> Iterator[Any]:
+def output_file(path: str) -> Iterator[Any]:
     """Yield an open file that becomes ``path`` when the block ends without an error."""
     filesystem, inner = filesystem_of(path)
     if filesystem is None:
