@@ -16,6 +16,7 @@ from psmvae.cli.arguments import Device, Quiet, SampleRows, Seed
 from psmvae.cli.missingness_options import MissingnessOptions
 from psmvae.cli.option_groups import expanded
 from psmvae.cli.options import (
+    EngineOptions,
     Files,
     ModelFiles,
     ModelOptions,
@@ -67,6 +68,7 @@ def common(
 def impute(
     files: TableFiles,
     parts: PartOptions,
+    engine: EngineOptions,
     source: ModelFiles,
     model: ModelOptions,
     run: RunOptions,
@@ -92,10 +94,10 @@ def impute(
     """
     fitted = ModelSource(model, run, source)
     terminal = Terminal(quiet=quiet)
-    if files.are_parts or files.to_folder or parts.given:
+    if files.are_parts or files.to_folder or parts.given or engine.given:
         from psmvae.cli.parts import impute_parts
 
-        impute_parts(files, fitted, parts, terminal, multiple=multiple)
+        impute_parts(files, fitted, parts, engine, terminal, multiple=multiple)
         return
     from psmvae.cli import commands
 
@@ -130,6 +132,7 @@ def sensitivity(options: SensitivityOptions, quiet: Quiet = False) -> None:
 @expanded
 def fit(
     files: TableFiles,
+    engine: EngineOptions,
     model: ModelOptions,
     run: RunOptions,
     sample_rows: SampleRows = None,
@@ -143,10 +146,10 @@ def fit(
     """
     source = ModelSource(model, run)
     terminal = Terminal(quiet=quiet)
-    if files.are_parts or sample_rows is not None:
+    if files.are_parts or sample_rows is not None or engine.given:
         from psmvae.cli.parts import fit_parts
 
-        fit_parts(files, source, terminal, sample_rows=sample_rows)
+        fit_parts(files, source, engine, terminal, sample_rows=sample_rows)
         return
     from psmvae.cli import commands
 

@@ -48,6 +48,13 @@ class OnError(StrEnum):
     SKIP = "skip"
 
 
+class Engine(StrEnum):
+    """Which processes do the work."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) is None:
         raise typer.BadParameter(f"{value!r} is not one of auto, cpu, cuda, cuda:N")
@@ -62,6 +69,7 @@ def _seconds(value: float | None) -> float | None:
 
 _file_option = partial(typer.Option, rich_help_panel="Files")
 _model_option = partial(typer.Option, rich_help_panel="Model (not with -m)", show_default=False)
+_cluster_option = partial(typer.Option, rich_help_panel="Cluster")
 _run_option = partial(typer.Option, rich_help_panel="Run")
 
 Table = Annotated[
@@ -111,6 +119,31 @@ OnErrorOption = Annotated[
         "--on-error",
         help="Stop at an input file that cannot be read or imputed, or skip it. Files that are "
         "done stay valid.",
+    ),
+]
+EngineOption = Annotated[
+    Engine,
+    _cluster_option("--engine", help="This process, or the workers of a Ray cluster."),
+]
+Address = Annotated[
+    str | None,
+    _cluster_option(
+        "--address",
+        metavar="ADDRESS",
+        show_default=False,
+        help="The Ray cluster: auto for the one of this machine, or HOST:PORT. By default that in "
+        "RAY_ADDRESS, or a new one on this machine.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    _cluster_option(
+        "--workers",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Worker processes: by default one for each core or GPU of the cluster to impute, and "
+        "2 to fit.",
     ),
 ]
 ModelFile = Annotated[

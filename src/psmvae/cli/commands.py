@@ -40,7 +40,7 @@ from psmvae.table.io import check_format, write_table
 from psmvae.table.wording import N_SHOWN, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from psmvae.cli.files import InputTable
@@ -219,15 +219,22 @@ def fit_imputer(
     terminal: Terminal,
     *,
     proper: bool = True,
+    fit: Callable[..., object] | None = None,
     **options: Any,
 ) -> Imputer:
-    """Fit the imputer of a command to a table or a source with these columns."""
+    """Fit the imputer of a command to a table or a source with these columns.
+
+    ``fit(rows, imputer, **options)`` replaces the imputer's own method.
+    """
     source.options.check_columns(names)
     imputer = source.options.imputer(source.run)
     method = source.options.chosen_method
     if not proper and has_parameter(method, "numeric_draws"):
         imputer.set_params(draws="model")
-    if has_parameter(method, "max_epochs"):
+    if fit is not None:
+        with terminal.working("Fitting"):
+            fit(rows, imputer, **options)
+    elif has_parameter(method, "max_epochs"):
         with terminal.training() as callback:
             imputer.fit(rows, callback=callback, **options)
     else:

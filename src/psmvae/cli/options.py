@@ -83,6 +83,26 @@ class PartOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Which processes do the work."""
+
+    engine: a.EngineOption = a.Engine.LOCAL
+    address: a.Address = None
+    workers: a.Workers = None
+
+    def __post_init__(self) -> None:
+        """Refuse options of a cluster without one."""
+        if self.engine is a.Engine.LOCAL and (self.address or self.workers):
+            option = "--address" if self.address else "--workers"
+            raise UsageError(f"{option} is an option of --engine ray")
+
+    @property
+    def given(self) -> bool:
+        """Whether a cluster does the work."""
+        return self.engine is not a.Engine.LOCAL
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModelFiles:
     """A model file to use instead of fitting, or a file for the model that is fitted."""
 

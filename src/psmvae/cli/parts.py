@@ -13,7 +13,7 @@ from psmvae.cli.columns import list_columns, list_mechanisms
 from psmvae.cli.commands import fit_imputer
 from psmvae.cli.files import check_input, check_model_output, check_written, write_somewhere
 from psmvae.cli.messages import remedies_as_options, reworded
-from psmvae.cli.methods import check_options, method_of
+from psmvae.cli.methods import check_options, has_parameter, method_of
 from psmvae.cli.options import check_known
 from psmvae.cli.terminal import UsageError
 from psmvae.imputers.base import SAMPLE_ROWS
@@ -26,14 +26,22 @@ from psmvae.table.paths import SEPARATORS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from psmvae.cli.options import ModelSource, PartOptions, TableFiles
+    from psmvae.cli.options import EngineOptions, ModelSource, PartOptions, TableFiles
     from psmvae.cli.terminal import Terminal
 
 
 def fit_parts(
-    files: TableFiles, source: ModelSource, terminal: Terminal, *, sample_rows: int | None
+    files: TableFiles,
+    source: ModelSource,
+    engine: EngineOptions,
+    terminal: Terminal,
+    *,
+    sample_rows: int | None,
 ) -> None:
     """Fit a model to a sample of the rows of files and write it to a file."""
+    method = source.options.chosen_method
+    if engine.given and not has_parameter(method, "max_epochs"):
+        raise UsageError(f"--engine ray trains networks, and {method} has none")
     output, ignore = Path(files.output), source.run.ignore or ()
     local = [Path(path) for path in files.tables if Path(path).is_file()]
     check_model_output(output, force=files.force, inputs=local)
@@ -47,6 +55,10 @@ def fit_parts(
             raise UsageError("--ignore: no column is left to model")
         rows = Source(partial(_frames, table, modelled))
         options: dict[str, Any] = {"sample_rows": sample_rows or SAMPLE_ROWS}
+        if engine.given:
+            from psmvae.cli.cluster import fit_on_cluster
+
+            options["fit"] = partial(fit_on_cluster, engine, source.run.device)
         imputer = fit_imputer(rows, modelled, list(ignore), source, terminal, **options)
     written = write_somewhere(partial(save_model, imputer, replace=files.force), output)
     terminal.say(f"wrote {written}")
@@ -64,6 +76,7 @@ def impute_parts(
     files: TableFiles,
     source: ModelSource,
     parts: PartOptions,
+    engine: EngineOptions,
     terminal: Terminal,
     *,
     multiple: int | None,
@@ -78,8 +91,13 @@ def impute_parts(
     check_input(model)
     _check_method(model, source)
     progress = _Progress(terminal)
+    settings: dict[str, Any] = {"device": source.run.device}
     try:
         with terminal.working("Imputing"):
+            if engine.given:
+                from psmvae.cli.cluster import engine_settings
+
+                settings = engine_settings(engine, source.run.device)
             result = impute_files(
                 model,
                 files.tables,
@@ -90,10 +108,10 @@ def impute_parts(
                 ignore=source.run.ignore or (),
                 na=files.na or (),
                 parameters=source.run.parameters(),
-                device=source.run.device,
                 on_error=parts.on_error.value,
                 force=files.force,
                 progress=progress,
+                **settings,
             )
     except PartError as error:
         raise ValueError(_in_options(error, is_text=_is_text(files))) from error

@@ -122,8 +122,8 @@ class DeepImputer(Imputer):
     random_state: int | np.random.RandomState | None = None
     verbose: bool = False
 
-    # this process's part of each batch in data-parallel training
-    _shard: ClassVar[Shard | None] = None
+    # the `Shard` of this process in data-parallel training
+    _shard: ClassVar[Any] = None
 
     @abstractmethod
     def _resolve(self, m: Bools) -> Config:

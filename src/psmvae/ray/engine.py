@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,29 +16,29 @@ from psmvae.imputers import checks
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.ray.cluster import connected_ray
-from psmvae.streaming.part import Job, PartError, PartResult, impute_part
+from psmvae.streaming import Job, Outcome, impute_part
 from psmvae.table.errors import TableError
+from psmvae.table.temporary import remove_stale
+
+# Seconds within which Ray ends the actors of a run that was interrupted.
+SECONDS_TO_END = 5.0
 
 
-class Failure(NamedTuple):
-    """A job that could not be done: the error in words, and whether it was one of a file."""
+class Ended(NamedTuple):
+    """How a job ended: its outcome or an error of a file, and the cause of an error."""
 
-    message: str
-    of_file: bool
-
-    def error(self) -> Exception:
-        """Return the error to be raised."""
-        return OSError(self.message) if self.of_file else PartError(self.message)
+    outcome: Outcome | OSError
+    cause: BaseException | None = None
 
 
 @dataclass(frozen=True)
 class Pool:
-    """The actors that do the jobs.
+    """A pool of actors; called as an engine of `psmvae.streaming.impute_files`.
 
     Parameters
     ----------
-    n_workers : int
-        Number of actors.
+    n_workers : int, optional
+        Number of actors. By default as many as the cluster has cores or GPUs for.
     use_gpu : bool
         Whether each actor has a GPU.
     cpus_per_worker : int
@@ -45,15 +47,16 @@ class Pool:
         How many times a job starts anew after its actor was lost.
     """
 
-    n_workers: int = 2
+    n_workers: int | None = None
     use_gpu: bool = False
     cpus_per_worker: int = 1
     max_failures: int = 3
 
-    def check(self) -> None:
-        """Raise for a setting out of its range."""
-        for name in ("n_workers", "cpus_per_worker"):
-            checks.whole_number(name, getattr(self, name), low=1)
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if self.n_workers is not None:
+            checks.whole_number("n_workers", self.n_workers, low=1)
+        checks.whole_number("cpus_per_worker", self.cpus_per_worker, low=1)
         checks.whole_number("max_failures", self.max_failures, low=0)
         checks.yes_or_no("use_gpu", self.use_gpu)
 
@@ -62,21 +65,64 @@ class Pool:
         """The type of the actors' device."""
         return "cuda" if self.use_gpu else "cpu"
 
-    def map(self, numbers: Any, worker: type, *arguments: Any) -> Any:
-        """Return the dataset of what actors of a class make of each row of a dataset."""
-        from ray.data import ActorPoolStrategy
+    def __call__(self, imputer: Imputer, jobs: Sequence[Job]) -> Iterator[tuple[int, Outcome]]:
+        """Do all jobs, and return the number and the outcome of each as soon as it has ended.
 
+        Output files are complete or absent, whatever happens to actors and to this process. A job
+        whose actor is lost is done again by another one.
+        """
+        if not jobs:
+            return
+        from ray.exceptions import RayError
+
+        unfinished = set(range(len(jobs)))
+        try:
+            for row in self._map(FileWorker, imputer, jobs).iter_rows():
+                number, ended = row["job"], row["ended"]
+                if isinstance(ended.outcome, OSError):
+                    raise ended.outcome
+                if isinstance(ended.outcome, TableError):
+                    ended.outcome.__cause__ = ended.cause
+                unfinished.discard(number)
+                yield number, ended.outcome
+        except RayError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise RuntimeError(f"Ray could not finish {len(unfinished)} jobs: {reason}") from error
+        finally:
+            if unfinished:
+                _remove_temporary_files([jobs[number] for number in unfinished])
+
+    def dataset(self, imputer: Imputer, jobs: Sequence[Job]) -> Any:
+        """Return a Ray Dataset of the imputed rows of all jobs, computed when it is used."""
+        dataset = self._map(TableWorker, imputer, jobs)
+        dataset.context.execution_options.preserve_order = True
+        return dataset
+
+    def _map(self, worker: type, imputer: Imputer, jobs: Sequence[Job]) -> Any:
+        ray = connected_ray()
+        from ray.data import ActorPoolStrategy, from_arrow
+
+        # unlike the numbers of ray.data.range, these need no task, which would wait for ever if the
+        # actors hold all cores
+        numbers = from_arrow([pa.table({"job": [number]}) for number in range(len(jobs))])
+        size = min(self.n_workers or self._n_places(ray), len(jobs))
         return numbers.map_batches(
             worker,
             batch_size=1,
             batch_format="pyarrow",
             # a job takes long, so that an actor needs none in advance
-            compute=ActorPoolStrategy(size=self.n_workers, max_tasks_in_flight_per_actor=1),
+            compute=ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=1),
             num_cpus=self.cpus_per_worker,
             num_gpus=1 if self.use_gpu else None,
             max_task_retries=self.max_failures,
-            fn_constructor_args=arguments,
+            fn_constructor_args=(put_imputer(imputer), ray.put(list(jobs)), self.device),
         )
+
+    def _n_places(self, ray: Any) -> int:
+        """Return the number of actors for which the cluster has cores and GPUs."""
+        found = ray.cluster_resources()
+        places = int(found.get("CPU", 1)) // self.cpus_per_worker
+        return max(1, min(places, int(found.get("GPU", 0))) if self.use_gpu else places)
 
 
 class Worker:
@@ -96,68 +142,29 @@ class FileWorker(Worker):
 
     def __call__(self, numbers: Any) -> dict[str, list[Any]]:
         """Do the jobs with these numbers, and return how each ended."""
-        found = numbers["id"].to_pylist()
-        return {"job": found, "outcome": [self._outcome(self.jobs[number]) for number in found]}
+        found = numbers["job"].to_pylist()
+        return {"job": found, "ended": [self._end(self.jobs[number]) for number in found]}
 
-    def _outcome(self, job: Job) -> PartResult | Failure:
+    def _end(self, job: Job) -> Ended:
         try:
-            return impute_part(self.imputer, job)
+            return Ended(impute_part(self.imputer, job))
         except (TableError, OSError) as error:
-            # not raised: the other jobs go on
-            return Failure(str(error), isinstance(error, OSError))
+            # not raised, so that Ray does not take it for a fault of the actor
+            return Ended(error, _copied(error.__cause__))
 
 
 class TableWorker(Worker):
-    """An actor that returns the imputed rows of jobs; their outputs are names of files."""
+    """An actor that returns the imputed rows of jobs, whose outputs are names of files."""
 
     def __call__(self, numbers: Any) -> Iterator[Any]:
         """Return the imputed rows of the jobs with these numbers."""
-        for number in numbers["id"].to_pylist():
+        for number in numbers["job"].to_pylist():
             job = self.jobs[number]
             with tempfile.TemporaryDirectory() as folder:
                 path = str(Path(folder) / job.outputs[0])
                 impute_part(self.imputer, replace(job, outputs=(path,)))
                 with pa.OSFile(path) as file, pa.ipc.open_file(file) as opened:
                     yield opened.read_all()
-
-
-def run_jobs(
-    imputer: Imputer, jobs: Sequence[Job], pool: Pool
-) -> Iterator[tuple[Job, PartResult | Failure]]:
-    """Do all jobs, and return each with how it ended as soon as it has.
-
-    Output files are complete or absent, whatever happens to actors and to this process. A job whose
-    actor is lost is done again by another one.
-    """
-    ray = connected_ray()
-    imputer_ref, jobs_ref = put_imputer(imputer), ray.put(list(jobs))
-    for row in pool.map(
-        _numbers(len(jobs)), FileWorker, imputer_ref, jobs_ref, pool.device
-    ).iter_rows():
-        yield jobs[row["job"]], row["outcome"]
-
-
-def imputed_dataset(imputer: Imputer, jobs: Sequence[Job], pool: Pool) -> Any:
-    """Return a Ray Dataset of the imputed rows of all jobs, in their order.
-
-    It is computed when it is used.
-    """
-    ray = connected_ray()
-    imputer_ref, jobs_ref = put_imputer(imputer), ray.put(list(jobs))
-    dataset = pool.map(_numbers(len(jobs)), TableWorker, imputer_ref, jobs_ref, pool.device)
-    dataset.context.execution_options.preserve_order = True
-    return dataset
-
-
-def _numbers(n: int) -> Any:
-    """Return a Ray Dataset of the numbers of the jobs, one in a block.
-
-    Unlike ``ray.data.range`` it needs no task, which would wait for ever if the actors hold all
-    cores.
-    """
-    import ray.data
-
-    return ray.data.from_arrow([pa.table({"id": [number]}) for number in range(n)])
 
 
 def put_imputer(imputer: Imputer) -> Any:
@@ -167,11 +174,23 @@ def put_imputer(imputer: Imputer) -> Any:
         return ray.put(imputer)
     device = next(imputer.model_.parameters()).device
     try:
-        return ray.put(_on(imputer, "cpu"))
+        imputer.model_.to("cpu")
+        return ray.put(imputer)
     finally:
-        _on(imputer, device)
+        imputer.model_.to(device)
 
 
-def _on(imputer: DeepImputer, device: Any) -> DeepImputer:
-    imputer.model_.to(device)
-    return imputer
+def _copied(error: BaseException | None) -> BaseException | None:
+    """Return the error, or None if it cannot be copied and so not be sent."""
+    try:
+        return copy.copy(error)
+    except TypeError:
+        return None
+
+
+def _remove_temporary_files(jobs: Sequence[Job]) -> None:
+    """Remove what actors have left that were ended; a locked file has an actor that works on."""
+    paths = [Path(path) for job in jobs for path in job.outputs if "://" not in path]
+    end = time.monotonic() + SECONDS_TO_END
+    while not remove_stale(*paths) and time.monotonic() < end:
+        time.sleep(0.1)

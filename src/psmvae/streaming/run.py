@@ -70,6 +70,7 @@ def impute_files(
     on_error: Literal["stop", "skip"] = "stop",
     force: bool = False,
     engine: Engine | None = None,
+    block_rows: int | None = None,
     progress: Callable[[PartDone], None] | None = None,
 ) -> RunResult:
     """Impute a table in files to a folder of files.
@@ -107,6 +108,8 @@ def impute_files(
         Whether to replace the files of another run.
     engine : callable, optional
         Imputes jobs by other processes; see `one_by_one`, the default.
+    block_rows : int, optional
+        Rows that the engine imputes together, on which values depend. By default those of `device`.
     progress : callable, optional
         Called with a `PartDone` when a part is done.
 
@@ -154,7 +157,7 @@ def impute_files(
         "ignore": list(ignored),
         "na": list(table.na),
         "parameters": parameters or {},
-        "block_rows": imputer._block_rows(),
+        "block_rows": block_rows or imputer._block_rows(),
         "output": PurePosixPath(os.fspath(output)).name,
     }
     folder = _root(os.fspath(output))
