@@ -114,7 +114,7 @@ class Pool:
             compute=ActorPoolStrategy(size=size, max_tasks_in_flight_per_actor=1),
             num_cpus=self.cpus_per_worker,
             num_gpus=1 if self.use_gpu else None,
-            max_task_retries=self.max_failures,
+            ray_remote_args_fn=lambda: {"max_task_retries": self.max_failures},
             fn_constructor_args=(put_imputer(imputer), ray.put(list(jobs)), self.device),
         )
 
