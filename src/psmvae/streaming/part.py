@@ -89,7 +89,17 @@ class Job:
 
 @dataclass(frozen=True)
 class PartResult:
-    """What was imputed: numbers of rows and missing cells, drift, and warnings as texts."""
+    """What was imputed.
+
+    Parameters
+    ----------
+    n_rows, n_missing : int
+        Numbers of rows, and of missing cells among them.
+    drift : tuple of Drift
+        Columns that differ strongly from the training table.
+    warnings : tuple of str
+        Texts of the warnings.
+    """
 
     n_rows: int
     n_missing: int
