@@ -70,6 +70,11 @@ def test_tables_in_memory_are_no_sources(table):
     assert len(list(open_source(table).frames())) == 1
 
 
+def test_transform_needs_a_table_in_memory(mean, table):
+    with pytest.raises(TypeError, match="transform_batches"):
+        mean.transform(pl.from_arrow(table).lazy())
+
+
 def test_files_of_one_table_and_arrow_streams(tmp_path, table):
     with (
         pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file,

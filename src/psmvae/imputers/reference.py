@@ -17,6 +17,8 @@ from psmvae.table.wording import N_SHOWN
 if TYPE_CHECKING:
     from psmvae.kinds import Column
 
+__all__ = ["Drift", "DriftWarning"]
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -36,7 +38,7 @@ EMPTY = 1e-4
 class Drift:
     """A column whose cells differ strongly from those of the training table.
 
-    Attributes
+    Parameters
     ----------
     column : str
         Name of the column.
@@ -61,7 +63,13 @@ class Drift:
         return f"{self.column}: {', '.join(parts)}"
 
     def record(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
+        """Return plain values that JSON can hold.
+
+        Returns
+        -------
+        dict
+            The fields by name.
+        """
         return asdict(self)
 
 

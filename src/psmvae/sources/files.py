@@ -62,6 +62,17 @@ class FileTable:
         The types of the columns of text files.
     na : tuple of str
         Codes of missing cells; see `read_table`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from psmvae.streaming import FileTable
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for k in range(2):
+    ...         pq.write_table(pa.table({"a": [1.5, None]}), f"{folder}/{k}.parquet")
+    ...     FileTable.open(folder).n_rows
+    4
     """
 
     parts: tuple[Part, ...]
@@ -90,6 +101,11 @@ class FileTable:
             Columns that each file must have.
         skipped : list of str, optional
             Gets the errors of files that are left out instead of raising them.
+
+        Returns
+        -------
+        FileTable
+            The table.
 
         Raises
         ------
@@ -121,9 +137,19 @@ class FileTable:
         return self.parts[-1].stop
 
     def batches(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """Read the rows from ``start`` to ``stop``, one batch after another.
+        """Read rows, one batch after another.
 
-        No batch has rows of two files.
+        Parameters
+        ----------
+        start : int, default=0
+            Position of the first row.
+        stop : int, optional
+            Position after the last row; the end of the table by default.
+
+        Yields
+        ------
+        Batch
+            Rows of one file: ``start``, ``table``, ``text`` and ``place``.
         """
         stop = self.n_rows if stop is None else min(stop, self.n_rows)
         for part in self.parts:

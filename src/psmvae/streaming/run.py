@@ -25,7 +25,17 @@ Engine = Callable[[Imputer, Sequence[Job]], Iterator[tuple[int, Outcome]]]
 
 @dataclass(frozen=True)
 class PartDone:
-    """A part that was imputed now or before, or was skipped; for progress."""
+    """A part that was imputed now or before, or was skipped; for progress.
+
+    Parameters
+    ----------
+    name : str
+        Name of its output file.
+    outcome : PartResult, TableError or None
+        What was imputed, why it was skipped, or None if an earlier run had finished it.
+    n_done, n_parts : int
+        Number of parts that are done, and of all parts.
+    """
 
     name: str
     outcome: Outcome | None
@@ -37,7 +47,7 @@ class PartDone:
 class RunResult:
     """What a run did.
 
-    Attributes
+    Parameters
     ----------
     n_rows : int
         Rows of the table.

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psmvae.sources.places import filesystem_of
+from psmvae.streaming.overlap import write_behind
 from psmvae.table.paths import SEPARATORS, atomic_path, extension
 from psmvae.table.text import text_writer
 
@@ -51,19 +52,23 @@ def _grouped(parquet: Any, group_rows: int) -> Iterator[Write]:
     """Collect tables until they fill a row group."""
     held: list[Any] = []
 
-    def flush() -> None:
-        if held:
-            table = pa.concat_tables(held)
-            parquet.write_table(table, row_group_size=max(table.num_rows, 1))
-            held.clear()
+    def write_group(table: Any) -> None:
+        parquet.write_table(table, row_group_size=table.num_rows)
 
-    def write(table: Any) -> None:
-        held.append(table)
-        if sum(one.num_rows for one in held) >= group_rows:
-            flush()
+    with write_behind(write_group) as begin:
 
-    yield write
-    flush()
+        def flush() -> None:
+            if held:
+                begin(pa.concat_tables(held))
+                held.clear()
+
+        def write(table: Any) -> None:
+            held.append(table)
+            if sum(one.num_rows for one in held) >= group_rows:
+                flush()
+
+        yield write
+        flush()
 
 
 @contextmanager
