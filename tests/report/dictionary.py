@@ -73,7 +73,8 @@ def report_data(names=None, n_levels=3, seed=0):
             "little": {"statistic": 1.0, "df": 1, "p_value": 0.5, "sentence": ""},
         },
         "mechanism": {
-            "imputer": "PSMVAEImputer", "compared": True,
+            "imputer": "PSMVAEImputer", "compared": True, "own_value_found": names,
+            "own_value_assumed": [],
             "columns": [
                 _mechanism(name, names, fraction[k], level_names if has_levels[k] else None, rng)
                 for k, name in enumerate(names)

@@ -143,7 +143,8 @@ def fitted_mice(frame, **parameters):
     """Return a quick MICE imputer with a comparison of mechanisms."""
     from psmvae import MICEImputer
 
-    return MICEImputer(mask_model="auto", max_iter=2, random_state=0, **parameters).fit(frame)
+    given = {"mask_model": "auto", "max_iter": 2, "random_state": 0} | parameters
+    return MICEImputer(**given).fit(frame)
 
 
 def report_data(frame=None, mi=None, imputer=None):

@@ -201,6 +201,8 @@ def _mechanism(shown, names, rates, kinds, compared, rng):
         "imputer": "PSMVAEImputer" if compared else None,
         "compared": compared,
         "columns": columns,
+        "own_value_found": [one["name"] for one in columns if one["odds"] and not one["assumed"]],
+        "own_value_assumed": [one["name"] for one in columns if one["odds"] and one["assumed"]],
         "sets": sets if compared else [],
     }
 

@@ -66,7 +66,12 @@ def mechanism(chosen="own value", *, assumed=False):
          "differs_in": "age +0.5 SD", "mask_rates": {"bmi": 0.5}}
         for k in range(2)
     ]  # fmt: skip
-    return {"imputer": "MICEImputer", "compared": True, "columns": columns, "sets": sets}
+    by_own_value = ["bmi"] if chosen == "own value" else []
+    return {
+        "imputer": "MICEImputer", "compared": True, "columns": columns, "sets": sets,
+        "own_value_found": [] if assumed else by_own_value,
+        "own_value_assumed": by_own_value if assumed else [],
+    }  # fmt: skip
 
 
 def imputed():

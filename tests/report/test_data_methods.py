@@ -11,6 +11,7 @@ import pytest
 import psmvae
 from psmvae.multiple import Analyses
 from psmvae.reporting.data import repeat
+from psmvae.reporting.data.collect import collect
 from psmvae.reporting.data.methods import methods_data
 from report import parts
 
@@ -89,7 +90,34 @@ def test_values_that_explain_their_absence(frame):
     found = answers(made(imputer=imputer))
     assert "missing depending on their own values in bmi" in found["Method"]
     found = answers(made(imputer=imputer, mechanism=parts.mechanism(assumed=True)))
-    assert "by assumption" in found["Method"]
+    assert "bmi (assumed by the analyst)" in found["Method"]
+    assert "assumed to be missing because of them" in found["Reasons"]
+
+
+def test_a_column_that_is_not_shown_is_not_claimed_to_be_missing_at_random():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    frame = pd.DataFrame({"x": x, "y": 2 * x + rng.normal(size=500), "w": rng.normal(size=500)})
+    frame.loc[(frame["y"] > 1) & (rng.random(500) < 0.6), "y"] = np.nan
+    frame.loc[rng.random(500) < 0.6, "w"] = np.nan
+    imputer = psmvae.MICEImputer(mask_model="auto", max_iter=2, random_state=0).fit(frame)
+    data = collect(frame, imputer, max_columns=1, validate=False)
+    assert data["table"]["shown"] == ["w"]
+    assert "on their own values in y (found by a comparison" in data["methods"]["paragraph"]
+    sentence = data["summary"]["sentences"][2]
+    assert sentence.endswith("missing because of their own values was found for y.")
+    assert any("The missing cells of y seem" in text for text in data["summary"]["warnings"])
+
+
+def test_the_model_of_the_masks_is_named(frame):
+    X = frame[["age", "bmi"]]
+    for setting, words in (
+        ("latent", "missing at random given the latent variables of the model."),
+        ("none", "taken to be missing at random."),
+        ("logistic", "missing not at random, by the selection model LogisticMask("),
+    ):
+        imputer = psmvae.PSMVAEImputer(setting, max_epochs=1, random_state=0).fit(X)
+        assert words in made(imputer=imputer, mechanism=parts.mechanism(None))["paragraph"]
 
 
 def test_pooled_on_a_scale(frame):

@@ -177,6 +177,11 @@ class MechanismData(TypedDict):
     compared: bool
     columns: list[MechanismColumn]
     """Shown incomplete columns, in the order of ``TableData.shown``."""
+    own_value_found: list[str]
+    """Incomplete columns, shown or not, whose cells are imputed as missing by their own value,
+    because the comparison of explanations chose this."""
+    own_value_assumed: list[str]
+    """The same, where the user assumed it (`SelfMask`, ``mask_model="self"``)."""
     sets: list[SetData]
 
 

@@ -58,21 +58,18 @@ def _about_table(parts: Sections) -> Iterator[str]:
 
 
 def _about_mechanism(parts: Sections) -> Iterator[str]:
-    columns = [one for one in parts.mechanism["columns"] if one["name"] in parts.by_own_value]
-    found = [one["name"] for one in columns if not one["assumed"]]
-    if found:
+    if found := parts.mechanism["own_value_found"]:
         yield (
             f"The missing cells of {listed(found)} seem to depend on their own values (missing not "
             "at random). The imputations are corrected for this under assumptions that the data "
             "cannot check; compare several."
         )
-    assumed = [one["name"] for one in columns if one["assumed"]]
-    if assumed:
+    if assumed := parts.mechanism["own_value_assumed"]:
         yield (
             f"That the missing cells of {listed(assumed)} depend on their own values was assumed, "
             "and the data cannot check it; compare several assumptions."
         )
-    if parts.table["n_missing"] and not columns:
+    if parts.table["n_missing"] and not parts.by_own_value:
         yield (
             "Masks and observed values cannot show whether cells are missing because of their own "
             "values; compare results under several assumptions."

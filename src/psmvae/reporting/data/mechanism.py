@@ -29,10 +29,12 @@ from psmvae.reporting.schema import (
 )
 
 if TYPE_CHECKING:
+    from psmvae.mechanism.column import Finding
     from psmvae.mechanism.table import Mechanism
 
 MAX_PREDICTORS = 5
 """Single predictors that are listed for a column."""
+OWN_VALUE = "own value"
 # level of the pointwise band of the odds
 _LEVEL = 0.9
 _UNKNOWN = (
@@ -92,6 +94,8 @@ def mechanism_data(
         "imputer": None if imputer is None else type(imputer).__name__,
         "compared": source.mechanism is not None and len(source.mechanism) > 0,
         "columns": [source.column(name, _strongest(name, *found)) for name in incomplete],
+        "own_value_found": source.by_own_value(assumed=False),
+        "own_value_assumed": source.by_own_value(assumed=True),
         "sets": _sets(columns, imputer, incomplete, source.fitted_names),
     }
 
@@ -108,10 +112,23 @@ class _Source:
         # columns of an array are matched by position
         self.fitted_names = dict(zip(columns.names, fitted if same else columns.names, strict=True))
 
+    def by_own_value(self, *, assumed: bool) -> list[str]:
+        """Return the incomplete columns whose cells are missing by their own value."""
+        incomplete = self.columns.missing.any(0)
+        findings = [self._finding(name) for name in self.columns.names]
+        return [
+            name
+            for name, finding, lacks in zip(self.columns.names, findings, incomplete, strict=True)
+            if lacks and finding and finding.chosen == OWN_VALUE and finding.assumed == assumed
+        ]
+
+    def _finding(self, name: str) -> Finding | None:
+        return None if self.mechanism is None else self.mechanism.get(self.fitted_names[name])
+
     def column(self, name: str, predictors: list[PredictorData]) -> MechanismColumn:
         """Return the explanations of one column."""
         position, fitted = self.columns.position(name), self.fitted_names[name]
-        finding = None if self.mechanism is None else self.mechanism.get(fitted)
+        finding = self._finding(name)
         likelihoods = {} if finding is None else finding.likelihoods._asdict()
         tilt = None if finding is None else finding.tilt
         odds = None if tilt is None else self._odds(fitted)

@@ -44,8 +44,13 @@ def _amount(parts: Sections) -> str:
 
 def _reasons(parts: Sections) -> str:
     texts = []
-    if names := parts.by_own_value:
-        texts.append(f"The masks of {listed(names)} go with the values of the cells themselves.")
+    if found := parts.mechanism["own_value_found"]:
+        texts.append(
+            f"The values of {listed(found)} explain which of them are missing as well as the other "
+            "columns do."
+        )
+    if assumed := parts.mechanism["own_value_assumed"]:
+        texts.append(f"Values of {listed(assumed)} were assumed to be missing because of them.")
     related = [
         f"{short(one['predictors'][0]['predictor'])} for {short(one['name'])}"
         for one in parts.mechanism["columns"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from psmvae.imputers.base import Imputer
 from psmvae.multiple import Analyses, MultipleImputation, PooledResults
+from psmvae.nn.settings import LatentMask, NoMask
 from psmvae.reporting.data.texts import listed
 from psmvae.reporting.schema import (
     ImputedData,
@@ -19,8 +20,6 @@ from psmvae.reporting.schema import (
     TableData,
     ValidationData,
 )
-
-OWN_VALUE = "own value"
 
 # What an imputer is called in an article.
 _METHODS = {
@@ -85,23 +84,23 @@ class Sections:
 
     @property
     def by_own_value(self) -> list[str]:
-        """Columns whose missing cells are explained by their own values."""
-        return [one["name"] for one in self.mechanism["columns"] if one["chosen"] == OWN_VALUE]
+        """Columns whose cells are imputed as missing by their own values, shown or not."""
+        return [*self.mechanism["own_value_assumed"], *self.mechanism["own_value_found"]]
 
     @property
     def assumption(self) -> str:
         """The assumption about missing cells, as the end of a sentence "cells were taken to be"."""
         if self.imputer is None:
             return "missing at random [to be confirmed: the imputer was not given]"
-        columns = [one for one in self.mechanism["columns"] if one["chosen"] == OWN_VALUE]
-        if columns:
-            names = listed([one["name"] for one in columns])
-            source = "by assumption" if all(one["assumed"] for one in columns) else (
-                "because these explain the masks of held-out rows as well as the other columns do"
-            )  # fmt: skip
+        texts = []
+        if assumed := self.mechanism["own_value_assumed"]:
+            texts.append(f"{listed(assumed)} (assumed by the analyst)")
+        if found := self.mechanism["own_value_found"]:
+            texts.append(f"{listed(found)} (found by a comparison of explanations of the masks)")
+        if texts:
             return (
-                f"missing depending on their own values in {names} ({source}), and missing at "
-                "random in all other columns"
+                f"missing depending on their own values in {' and in '.join(texts)}, and "
+                f"{_elsewhere(self.imputer)} in all other columns"
             )
         return _of_mask_model(self.imputer)
 
@@ -112,13 +111,22 @@ class Sections:
 
 
 def _of_mask_model(imputer: Imputer) -> str:
-    setting = getattr(imputer, "mask_model", "none")
+    """Return the assumption of an imputer in which no column is missing by its own value."""
     mechanism = getattr(imputer, "mechanism_", None)
-    if mechanism is not None and not len(mechanism):
+    if mechanism is None:
+        return _elsewhere(imputer)
+    if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
-        return "missing at random: explanations of the masks were not compared"
-    if mechanism is not None:
-        return "missing at random: no column had values that explain its mask as well as the others"
-    if setting == "none":
+        return f"{_elsewhere(imputer)}; explanations of the masks were not compared"
+    return f"{_elsewhere(imputer)}; in no column did the values explain the mask as well as the others"
+
+
+def _elsewhere(imputer: Imputer) -> str:
+    """Return the assumption about columns that are not missing by their own value."""
+    # of a deep imputer, which may have resolved "auto"; others have no model of the masks
+    setting = getattr(getattr(imputer, "config_", None), "mask_model", NoMask())
+    if isinstance(setting, NoMask):
         return "missing at random"
-    return f"missing depending on what the mask model {setting!r} says"
+    if isinstance(setting, LatentMask):
+        return "missing at random given the latent variables of the model"
+    return f"missing not at random, by the selection model {setting!r}"

@@ -97,13 +97,20 @@ def _mechanism(parts: Sections) -> str:
         test = f"Little's test finds no evidence against cells missing completely at random ({p})"
     if not parts.mechanism["compared"]:
         return f"{test}; explanations of the masks were not compared."
-    names = parts.by_own_value
-    if not names:
+    if not parts.by_own_value:
         return (
             f"{test}; in the comparison of explanations, no column had values that explain its own "
             "mask as well as the other columns do."
         )
-    return f"{test}; the masks of {listed(names)} are taken to depend on the missing values."
+    how = [
+        f"{verb} for {listed(columns)}"
+        for verb, columns in (
+            ("assumed", parts.mechanism["own_value_assumed"]),
+            ("found", parts.mechanism["own_value_found"]),
+        )
+        if columns
+    ]
+    return f"{test}; that cells are missing because of their own values was {' and '.join(how)}."
 
 
 def _how_good(parts: Sections) -> str:
