@@ -243,13 +243,14 @@ def _results(names, rng):
         "assumptions": [
             {
                 "assumption": each, "term": names[0], "estimate": 1.0 + k / 5, "conf_low": 0.4,
-                "conf_high": 2.0 + k / 5, "p_value": 0.01,
+                "conf_high": 2.0 + k / 5, "p_value": 0.01, "null": 0.5, "alpha": 0.1,
             }
             for k, each in enumerate(("complete cases", "mar", "latent", "self"))
         ],
         "assumptions_sentence": "",
         "tipping": {
-            "column": names[0], "term": names[1], "null": 0.0, "axes": [delta.tolist()],
+            "column": names[0], "term": names[1], "operation": "add", "null": 0.0, "alpha": 0.1,
+            "neutral": 0.0, "axes": [delta.tolist()], "margin": (estimate - 1.1)[:, None].tolist(),
             "groups": [], "estimate": estimate[:, None].tolist(),
             "conf_low": (estimate - 1.1)[:, None].tolist(),
             "conf_high": (estimate + 1.1)[:, None].tolist(),
@@ -264,6 +265,7 @@ def tipping_map(data):
     estimate = 2 - 0.2 * one[:, None] + 0.15 * two
     return {
         **data["results"]["tipping"], "axes": [one.tolist(), two.tolist()],
+        "margin": (estimate - 1.1).tolist(),
         "groups": ["treated", "placebo"], "estimate": estimate.tolist(),
         "conf_low": (estimate - 1.1).tolist(), "conf_high": (estimate + 1.1).tolist(),
         "p_value": np.full(estimate.shape, 0.01).tolist(), "holds": (estimate > 1.1).tolist(),

@@ -256,6 +256,8 @@ def _results(table):
                 "conf_low": estimate - 0.2,
                 "conf_high": estimate + 0.2,
                 "p_value": 0.03,
+                "null": 0.0,
+                "alpha": 0.05,
             }
             for assumption, estimate in (("at random", 0.25), ("own value", 0.21))
         ],
@@ -263,13 +265,17 @@ def _results(table):
         "tipping": {
             "column": "income",
             "term": "age",
+            "operation": "add",
             "null": 0.0,
+            "alpha": 0.05,
+            "neutral": 0.0,
             "axes": [delta],
             "groups": [],
             "estimate": [[0.25 + 0.05 * value] for value in delta],
             "conf_low": [[0.05 + 0.05 * value] for value in delta],
             "conf_high": [[0.45 + 0.05 * value] for value in delta],
             "p_value": p_value,
+            "margin": [[0.05 + 0.05 * value] for value in delta],
             "holds": [[value[0] < 0.05] for value in p_value],
             "sentence": "The conclusion changes at δ = -1.",
         },

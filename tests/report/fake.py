@@ -340,6 +340,8 @@ def _results(names):
                 "conf_low": estimate - 0.3,
                 "conf_high": estimate + 0.3,
                 "p_value": 0.01,
+                "null": 0.0,
+                "alpha": 0.05,
             }
             for assumption, estimate in [("complete cases", -0.6), ("mar", -0.52), ("self", -0.3)]
         ],
@@ -347,13 +349,17 @@ def _results(names):
         "tipping": {
             "column": names[-1],
             "term": names[0],
+            "operation": "add",
             "null": 0.0,
+            "alpha": 0.05,
+            "neutral": 0.0,
             "axes": [[-2.0, -1.0, 0.0, 1.0, 2.0]],
             "groups": [],
             "estimate": [[-0.7], [-0.6], [-0.52], [-0.3], [-0.1]],
             "conf_low": [[-1.0], [-0.9], [-0.8], [-0.6], [-0.4]],
             "conf_high": [[-0.4], [-0.3], [-0.2], [-0.01], [0.2]],
             "p_value": [[0.001], [0.001], [0.002], [0.04], [0.5]],
+            "margin": [[0.4], [0.3], [0.2], [0.01], [-0.2]],
             "holds": [[True], [True], [True], [True], [False]],
             "sentence": "The conclusion turns at δ = 1.10.",
         },

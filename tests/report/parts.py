@@ -117,14 +117,16 @@ def results():
     without = estimate | {"term": "mean", "std_error": None, "conf_low": None, "conf_high": None,
                           "p_value": None, "fmi": None, "complete_cases": None}  # fmt: skip
     assumption = {"assumption": "mar", "term": "slope", "estimate": 2.0, "conf_low": 1.0,
-                  "conf_high": 3.0, "p_value": None}  # fmt: skip
+                  "conf_high": 3.0, "p_value": None, "null": 0.0, "alpha": 0.1}  # fmt: skip
     return {
         "m": 5, "n_complete_rows": 30, "estimates": [estimate, without],
         "assumptions": [assumption], "assumptions_sentence": "Assumptions agree.",
         "tipping": {
-            "column": "bmi", "term": "slope", "null": 0.0, "axes": [[0.0, 1.0], [0.0, 2.0]],
+            "column": "bmi", "term": "slope", "operation": "add", "null": 0.0,
+            "alpha": 0.1, "neutral": 0.0, "axes": [[0.0, 1.0], [0.0, 2.0]],
             "groups": ["control", "treated"], "estimate": [[2.0, 1.0], [1.5, 0.1]],
             "conf_low": [[1.0, 0.2], [0.5, -1.0]], "conf_high": [[3.0, 2.0], [2.5, 1.2]],
+            "margin": [[1.0, 0.2], [0.5, -1.0]],
             "p_value": [[0.001, 0.02], [0.01, None]], "holds": [[True, True], [True, False]],
             "sentence": "It turns.",
         },

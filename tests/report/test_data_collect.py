@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import psmvae
 from psmvae.multiple import MultipleImputation
+from psmvae.reporting import Report
 from psmvae.reporting.data.collect import collect
 from psmvae.reporting.markdown import to_markdown
 from psmvae.reporting.schema import SCHEMA, ReportData
@@ -78,7 +79,16 @@ def test_imputations_without_their_imputer(study):
     data = collect(df, mi=MultipleImputation.from_long(mi.to_long()))
     assert data["imputed"]["m"] == 4
     assert data["validation"] is None
-    assert "[method to be added]" in data["methods"]["paragraph"]
+    paragraph = data["methods"]["paragraph"]
+    assert "by [method to be added] ([software and version to be added])." in paragraph
+    assert "psmvae" not in paragraph
+    software = data["methods"]["questions"][4]["answer"]
+    assert software.startswith("Imputations: [software and version to be added]. This report: ")
+    assert "mi = psmvae.MultipleImputation.from_long(...)" in data["methods"]["command"]
+    assert "4 imputations.\n" in to_markdown(data)
+    page = Report(data).html()
+    assert "<p>4 imputations. Imputed values" in page
+    assert "Imputed by" not in page
     json.dumps(data, allow_nan=False)
 
 

@@ -10,7 +10,10 @@ import pytest
 
 import psmvae
 from psmvae.multiple import Analyses
+from psmvae.reporting import Report
+from psmvae.reporting.data.collect import collect
 from psmvae.reporting.data.results import results_data
+from psmvae.reporting.markdown import to_markdown
 
 
 def mean_of_y(table):
@@ -125,6 +128,26 @@ def test_tipping_point(study, by):
     assert data["groups"] == (["control", "treated"] if by else [])
     assert data["sentence"] == tp.sentence()
     json.dumps(data, allow_nan=False)
+
+
+def test_level_and_null_of_sensitivity_analyses_are_kept(study):
+    df, mi = study
+    given = {"null": 0.5, "alpha": 0.2}
+    tp = psmvae.tipping_point(mi, mean_of_y, "y", [0.5, 1, 1.5], operation="multiply", **given)
+    data = results_data(None, tp, df)["tipping"]
+    assert (data["null"], data["alpha"], data["neutral"]) == (0.5, 0.2, 1.0)
+    assert data["operation"] == "multiply"
+    np.testing.assert_array_equal(np.ravel(data["margin"]), tp.margin)
+    compared = psmvae.compare_assumptions(
+        df, mean_of_y, ["complete cases", "mar"], imputer=psmvae.MICEImputer(), m=3, **given
+    )
+    data = collect(df, mi=mi, sensitivity=[tp, compared])
+    assert {(one["null"], one["alpha"]) for one in data["results"]["assumptions"]} == {(0.5, 0.2)}
+    page, text = Report(data).html(), to_markdown(data)
+    section = page.partition('id="psm-follows"')[2].partition('id="psm-write"')[0]
+    assert "with 80 % intervals; the null hypothesis is 0.5" in section
+    assert "95 % interval" not in section
+    assert text.count("80 % interval") == 2
 
 
 def test_assumptions_and_tipping_point_together(study):

@@ -375,7 +375,7 @@ def test_small_numbers_of_an_axis_are_within_the_picture(data):
     tipping = data["results"]["tipping"]
     small = {
         part: (np.array(tipping[part], dtype=float) * 1e-5 - 0.00025).tolist()
-        for part in ("estimate", "conf_low", "conf_high")
+        for part in ("estimate", "conf_low", "conf_high", "margin")
     }
     changed = {**data, "results": {**data["results"], "tipping": {**tipping, **small}}}
     root = ET.fromstring(figures(changed)["tipping"].svg)

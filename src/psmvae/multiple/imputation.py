@@ -21,6 +21,9 @@ from psmvae.table.frames import open_table
 from psmvae.table.numbers import share
 from psmvae.table.sections import Section, as_html, as_text, shortened
 
+LONG_TABLE = "long table"
+"""``info["source"]`` of imputations that were read and not made."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MultipleImputation(Sequence[Any]):
@@ -334,7 +337,7 @@ class MultipleImputation(Sequence[Any]):
         original, *completed = split_tables(table)
         frame = nw.from_native(original, eager_only=True)
         mask = np.column_stack([_missing(frame[name]) for name in frame.columns])
-        return cls(original, tuple(completed), mask, {"source": "long table"})
+        return cls(original, tuple(completed), mask, {"source": LONG_TABLE})
 
 
 def _bootstrapped(

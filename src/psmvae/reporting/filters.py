@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from psmvae.reporting.data.texts import level
 from psmvae.table import numbers
 
 _EMPTY = "(empty name)"
@@ -69,6 +70,7 @@ def positions(
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
+    "level": level,
     "count_of": count_of,
     "share": numbers.share,
     "decimals": numbers.decimals,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from psmvae.reporting.data.texts import count, level
 from psmvae.reporting.schema import (
     HeadData,
     ImputedColumn,
@@ -210,7 +211,8 @@ def _imputed(data: ImputedData | None) -> list[str]:
         return [title, "No imputations were given."]
     numeric = [one for one in data["columns"] if one["observed"] is not None]
     with_levels = [one for one in data["columns"] if one["bars"] is not None]
-    blocks = [title, f"{data['m']:,} imputations by {escape(data['imputer'])}."]
+    by = "" if data["imputer"] is None else f" by {escape(data['imputer'])}"
+    blocks = [title, f"{count(data['m'], 'imputation')}{by}."]
     names = ["column", "imputed", "outside", "mean observed", "mean imputed", "SD observed",
              "SD imputed", "range observed", "range imputed"]  # fmt: skip
     blocks += [table(names, map(_numeric_row, numeric))]
@@ -330,7 +332,8 @@ def _results(data: ResultsData | None) -> list[str]:
              _between(one["conf_low"], one["conf_high"]), _p(one["p_value"]))
             for one in data["assumptions"]
         ]  # fmt: skip
-        names = ["assumption", "term", "estimate", "interval", "p"]
+        interval = f"{level(data['assumptions'][0]['alpha'])} interval"
+        names = ["assumption", "term", "estimate", interval, "p"]
         blocks += ["### Assumptions side by side", table(names, compared, numeric_from=2)]
         blocks += [escape(data["assumptions_sentence"] or "")]
     if data["tipping"] is not None:
@@ -353,7 +356,8 @@ def _tipping(data: TippingData) -> list[str]:
         for i, x in enumerate(first)
         for j, y in enumerate(second)
     ]
-    names = [*heads, "estimate", "interval", "p", "conclusion holds"]
+    interval = f"{level(data['alpha'])} interval"
+    names = [*heads, "estimate", interval, "p", "conclusion holds"]
     return ["### Tipping point", escape(data["sentence"]), table(names, rows, numeric_from=0)]
 
 

@@ -259,7 +259,8 @@ class HeadData(TypedDict):
 class ImputedData(TypedDict):
     """Section 4, What was imputed."""
 
-    imputer: str
+    imputer: str | None
+    """Class of the imputer; None where the imputations do not say, such as those of a file."""
     m: int
     columns: list[ImputedColumn]
     scatters: list[ScatterData]
@@ -339,7 +340,7 @@ class EstimateRow(TypedDict):
 
 
 class AssumptionRow(TypedDict):
-    """An estimate under one assumption."""
+    """An estimate under one assumption, with an interval of level 1 - ``alpha``."""
 
     assumption: str
     term: str
@@ -347,14 +348,21 @@ class AssumptionRow(TypedDict):
     conf_low: float
     conf_high: float
     p_value: Number
+    null: float
+    alpha: float
 
 
 class TippingData(TypedDict):
-    """A tipping point analysis."""
+    """A tipping point analysis, with intervals of level 1 - ``alpha``."""
 
     column: str
     term: str
+    operation: str
+    """What is done with δ: "add", "multiply", "odds" or "odds of LEVEL"."""
     null: float
+    alpha: float
+    neutral: float
+    """The δ that changes nothing."""
     axes: list[list[float]]
     """Values of δ: one list, or two by group."""
     groups: list[str]
@@ -363,6 +371,8 @@ class TippingData(TypedDict):
     conf_low: list[list[float]]
     conf_high: list[list[float]]
     p_value: list[list[Number]]
+    margin: list[list[float]]
+    """Distance of the limits from ``null``, positive where the conclusion holds."""
     holds: list[list[bool]]
     sentence: str
 

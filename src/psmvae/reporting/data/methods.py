@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from psmvae._version import __version__
 from psmvae.reporting.data import repeat
 from psmvae.reporting.data.questions import questions
 from psmvae.reporting.data.sections import Sections
@@ -66,7 +65,7 @@ def _imputation(parts: Sections) -> list[str]:
     name = "" if parts.imputer_name is None else f"{parts.imputer_name}, "
     texts = [
         f"Missing values were imputed {parts.m} times by {parts.method} "
-        f"({name}psmvae {parts.info.get('psmvae', __version__)}{seed}).",
+        f"({name}{parts.software}{seed}).",
         f"Cells were taken to be {parts.assumption}.",
     ]
     if parts.imputer is not None:

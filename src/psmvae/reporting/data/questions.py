@@ -96,7 +96,8 @@ def _method(parts: Sections) -> str:
 def _software(parts: Sections) -> str:
     found = ", ".join(f"{name} {version}" for name, version in repeat.versions().items())
     if parts.imputer is None:
-        return f"{found}. [Add: settings of the imputation.]"
+        made_by = "" if parts.imputed is None else f"Imputations: {parts.software}. "
+        return f"{made_by}This report: {found}. [Add: settings of the imputation.]"
     changed = repeat.parameters(parts.imputer)
     settings = ", ".join(f"{name}={value}" for name, value in changed.items())
     settings = f"Settings other than the defaults: {settings}." if changed else "Default settings."

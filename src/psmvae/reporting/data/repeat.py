@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from psmvae._version import __version__
+from psmvae.multiple.imputation import LONG_TABLE
 from psmvae.reporting.data.sections import Sections
 
 # Libraries whose version may change results; those that are loaded are listed.
@@ -55,6 +56,8 @@ def code(parts: Sections, title: str, seed: int) -> str:
             lines.append(f"mi = imputer.impute_multiple(X, m={parts.m})")
             given.append("mi=mi")
     elif parts.mi is not None:
+        if parts.info.get("source") == LONG_TABLE:
+            lines.append("mi = psmvae.MultipleImputation.from_long(...)")
         given.append("mi=mi")
     if parts.results is not None and parts.results["estimates"]:
         lines.append("analyses = mi.analyse(...)")

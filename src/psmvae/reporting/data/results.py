@@ -140,6 +140,8 @@ def _assumptions(comparison: AssumptionComparison) -> list[AssumptionRow]:
             "conf_low": result[term].conf_low,
             "conf_high": result[term].conf_high,
             "p_value": number(result[term].p_value),
+            "null": float(comparison.null),
+            "alpha": float(comparison.alpha),
         }
         for assumption, result in pairs
         for term in comparison.terms
@@ -165,13 +167,17 @@ def tipping_data(found: TippingPoint) -> TippingData:
     return {
         "column": found.column,
         "term": found.term,
+        "operation": found.operation,
         "null": float(found.null),
+        "alpha": float(found.alpha),
+        "neutral": found.neutral,
         "axes": [axis.tolist() for axis in found.axes[:N_AXES]],
         "groups": [str(group) for group in found.groups[:N_AXES]],
         "estimate": results["estimate"].tolist(),
         "conf_low": results["conf_low"].tolist(),
         "conf_high": results["conf_high"].tolist(),
         "p_value": [[number(value) for value in row] for row in results["p_value"]],
+        "margin": grid(found.margin).tolist(),
         "holds": grid(found.holds).tolist(),
         "sentence": found.sentence(),
     }

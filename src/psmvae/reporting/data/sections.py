@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from psmvae._version import __version__
 from psmvae.imputers.base import Imputer
 from psmvae.multiple import Analyses, MultipleImputation, PooledResults
 from psmvae.nn.settings import LatentMask, NoMask
@@ -70,6 +71,14 @@ class Sections:
         return "[method to be added]" if name is None else _METHODS.get(name, name)
 
     @property
+    def software(self) -> str:
+        """Software that made the imputations, with its version."""
+        made_by = self.info.get("psmvae")
+        if made_by is None and self.imputer is not None:
+            made_by = __version__
+        return "[software and version to be added]" if made_by is None else f"psmvae {made_by}"
+
+    @property
     def m(self) -> int | None:
         """Number of imputations."""
         if self.imputed is not None:
@@ -118,7 +127,9 @@ def _of_mask_model(imputer: Imputer) -> str:
     if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
         return f"{_elsewhere(imputer)}; explanations of the masks were not compared"
-    return f"{_elsewhere(imputer)}; in no column did the values explain the mask as well as the others"
+    return (
+        f"{_elsewhere(imputer)}; in no column did the values explain the mask as well as the others"
+    )
 
 
 def _elsewhere(imputer: Imputer) -> str:

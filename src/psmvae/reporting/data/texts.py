@@ -15,6 +15,11 @@ def share(value: float) -> str:
     return f"{100 * value:.1f} %"
 
 
+def level(alpha: float) -> str:
+    """Return the level of an interval, such as 95 %."""
+    return f"{100 * (1 - alpha):g} %"
+
+
 def count(n: int, what: str) -> str:
     """Return a number with its noun, in the plural where needed."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
