@@ -29,7 +29,7 @@ from psmvae.reporting.drawing import mechanism as draw_mechanism
 from psmvae.reporting.drawing import missing as draw_missing
 from psmvae.reporting.drawing import results as draw_results
 from psmvae.reporting.drawing import validation as draw_validation
-from psmvae.reporting.figures import by_unit
+from psmvae.reporting.figures import by_unit, pattern_columns
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -107,7 +107,8 @@ def missing_rates(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> A
 def pattern(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     """Draw the patterns of missing cells with their numbers of rows, as ``md.pattern`` of R's mice.
 
-    Columns of the table are rows of the picture; the most frequent pattern is on the left.
+    Columns of the table are rows of the picture; the most frequent pattern is on the left. Patterns
+    are those of all columns, also of those that are not shown.
 
     Parameters
     ----------
@@ -138,9 +139,10 @@ def pattern(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in ax.texts]
     ['2', '1']
     """
-    data, _ = _missing(X, max_columns)
-    ax = _axes(ax, rows=1.4 * len(data["patterns"]["columns"]) + 6)
-    draw_missing.draw_patterns(ax, data["patterns"])
+    data, shown = _missing(X, max_columns)
+    patterns = pattern_columns(data["patterns"], shown)
+    ax = _axes(ax, rows=1.4 * len(patterns["columns"]) + 6)
+    draw_missing.draw_patterns(ax, patterns)
     return ax
 
 

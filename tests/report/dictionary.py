@@ -239,7 +239,8 @@ def _results(names, rng):
     delta = np.linspace(-10, 10, 21)
     estimate = 2 - 0.2 * delta
     return {
-        "m": 20, "n_complete_rows": 1000, "estimates": rows,
+        "m": 20, "dfcom": 998.0, "df_rule": "barnard-rubin", "n_complete_rows": 1000,
+        "estimates": rows,
         "assumptions": [
             {
                 "assumption": each, "term": names[0], "estimate": 1.0 + k / 5, "conf_low": 0.4,

@@ -233,6 +233,8 @@ def _results(table):
     p_value = [[0.2], [0.08], [0.03], [0.01], [0.004]]
     return {
         "m": 5,
+        "dfcom": 298.0,
+        "df_rule": "barnard-rubin",
         "n_complete_rows": table["n_complete_rows"],
         "estimates": [
             {

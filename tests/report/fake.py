@@ -313,6 +313,8 @@ def _validation(shown, kinds, rng):
 def _results(names):
     return {
         "m": 20,
+        "dfcom": None,
+        "df_rule": "rubin",
         "n_complete_rows": 2_345,
         "estimates": [
             {

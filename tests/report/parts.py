@@ -119,7 +119,8 @@ def results():
     assumption = {"assumption": "mar", "term": "slope", "estimate": 2.0, "conf_low": 1.0,
                   "conf_high": 3.0, "p_value": None, "null": 0.0, "alpha": 0.1}  # fmt: skip
     return {
-        "m": 5, "n_complete_rows": 30, "estimates": [estimate, without],
+        "m": 5, "dfcom": None, "df_rule": "rubin", "n_complete_rows": 30,
+        "estimates": [estimate, without],
         "assumptions": [assumption], "assumptions_sentence": "Assumptions agree.",
         "tipping": {
             "column": "bmi", "term": "slope", "operation": "add", "null": 0.0,

@@ -13,6 +13,7 @@ from psmvae.multiple import Analyses
 from psmvae.reporting.data import repeat
 from psmvae.reporting.data.collect import collect
 from psmvae.reporting.data.methods import methods_data
+from psmvae.reporting.data.results import results_data
 from report import parts
 
 
@@ -52,7 +53,8 @@ def test_answers_have_the_numbers_of_the_analysis():
     assert "100 rows (100.0 %)" in found["Consequences"]
     assert "A sentence." in found["Consequences"]
     assert "5 completed tables" in found["Number of imputations"]
-    assert "gives 62" in found["Number of imputations"]
+    # logit 0.62 + 1.96 √(2 / 5) has expit 0.849, and 1 + (0.849 / 0.05)² / 2 is 145.3
+    assert "146 are needed" in found["Number of imputations"]
     assert "R-hat of the chains is 1.300" in found["Diagnostics"]
     assert "60 imputed values" in found["Diagnostics"]
     assert "Rubin's rules" in found["Pooling"]
@@ -124,6 +126,21 @@ def test_pooled_on_a_scale(frame):
     fits = Analyses([{"r": (0.2, 0.01)}, {"r": (0.21, 0.01)}])
     found = answers(made(analyses=fits.pool(scale="fisher_z")))
     assert "'fisher_z'" in found["Pooling"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "Rubin (1987)"),
+        ({"dfcom": 98}, "Barnard and Rubin (1999) for 98 of complete data"),
+        ({"dfcom": 98, "df": "rubin"}, "Rubin (1987)"),
+    ],
+)
+def test_degrees_of_freedom_are_those_that_were_used(frame, given, words):
+    pooled = Analyses([{"r": (0.2, 0.01)}, {"r": (0.25, 0.01)}]).pool(**given)
+    data = made(analyses=pooled, results=results_data(pooled, None, frame))
+    assert f"with degrees of freedom of {words}" in answers(data)["Pooling"]
+    assert f"with degrees of freedom of {words}" in data["paragraph"]
 
 
 def test_versions_of_loaded_libraries():

@@ -12,7 +12,7 @@ import psmvae
 from psmvae.multiple import Analyses
 from psmvae.reporting import Report
 from psmvae.reporting.data.collect import collect
-from psmvae.reporting.data.results import results_data
+from psmvae.reporting.data.results import imputations_needed, results_data
 from psmvae.reporting.markdown import to_markdown
 
 
@@ -40,6 +40,15 @@ def test_estimates_are_those_of_the_summary(study):
         assert row[name] == expected[name]
     assert (data["m"], data["n_complete_rows"]) == (5, int(df["y"].notna().sum()))
     json.dumps(data, allow_nan=False)
+
+
+def test_the_number_of_imputations_needed_is_that_of_how_many(study):
+    df, mi = study
+    fits = mi.analyse(mean_of_y)
+    n, fmi = imputations_needed(results_data(fits, None, df))
+    assert n == mi.how_many(fits).m
+    assert fmi == fits.pool().pooled.fmi.max()
+    assert imputations_needed(results_data(None, None, df)) is None
 
 
 def test_complete_cases_are_those_of_a_t_interval(study):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from psmvae.multiple.bootstrap import bootstrap_estimates
 from psmvae.multiple.estimates import Estimates
-from psmvae.multiple.how_many import HowMany, how_many
+from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
 from psmvae.multiple.shift import shift_tables
@@ -171,8 +171,8 @@ class MultipleImputation(Sequence[Any]):
         self,
         fits: Analyses,
         *,
-        cv: float = 0.05,
-        conf_level: float = 0.95,
+        cv: float = CV,
+        conf_level: float = CONF_LEVEL,
         dfcom: float | None = None,
     ) -> HowMany:
         """Number of imputations for stable standard errors, by von Hippel (2020).

@@ -107,11 +107,12 @@ def _missing(data: ReportData) -> Iterator[Figure]:
         lambda ax: draw_missing.draw_rates(ax, incomplete), alt.rates(incomplete),
         below=4, above=4,
     )  # fmt: skip
-    patterns = _pattern_columns(section["patterns"], shown)
+    patterns = pattern_columns(section["patterns"], shown)
     height = _rows(len(patterns["columns"]) + draw_missing.PATTERN_TOP, below=20)
     yield make(
         "patterns", _WIDE, height, patterns["columns"],
-        lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(patterns), below=20,
+        lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(section["patterns"]),
+        below=20,
     )  # fmt: skip
     correlation = _correlation_columns(section["correlation"], shown)
     if len(correlation["columns"]) > 1:
@@ -383,7 +384,8 @@ def _picked(values: Sequence[T], places: Sequence[int]) -> list[T]:
     return [values[k] for k in places]
 
 
-def _pattern_columns(data: PatternData, shown: set[str]) -> PatternData:
+def pattern_columns(data: PatternData, shown: set[str]) -> PatternData:
+    """Return the patterns of all columns with the cells of shown ones."""
     places = _places(data["columns"], shown)
     rows: list[PatternRow] = [
         {**row, "observed": _picked(row["observed"], places)} for row in data["rows"]

@@ -8,6 +8,8 @@ from typing import Any
 from psmvae.reporting.data.texts import level
 from psmvae.table import numbers
 
+MAX_NAMES = 60
+"""Names of columns in a cell of a table."""
 _EMPTY = "(empty name)"
 
 
@@ -48,9 +50,10 @@ def headings(names: Sequence[str], kind: str = "") -> list[tuple[str, str]]:
 
 
 def missing_names(columns: Sequence[str], observed: Sequence[bool]) -> str:
-    """Return the names of the columns that a pattern misses."""
+    """Return the names of the columns that a pattern misses, at most the first of them."""
     names = [shown_name(name) for name, seen in zip(columns, observed, strict=True) if not seen]
-    return ", ".join(names) or "none"
+    more = len(names) - MAX_NAMES
+    return (", ".join(names[:MAX_NAMES]) or "none") + (f" and {more:,} more" if more > 0 else "")
 
 
 def positions(

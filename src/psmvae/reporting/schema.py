@@ -69,7 +69,7 @@ class PatternData(TypedDict):
     """Distinct patterns, most frequent first, as in ``md.pattern`` of R's mice."""
 
     columns: list[str]
-    """Incomplete columns, by increasing number of missing cells."""
+    """All incomplete columns, shown or not, by increasing number of missing cells."""
     rows: list[PatternRow]
     n_patterns: int
     """Number of distinct patterns; ``rows`` has at most 25."""
@@ -381,6 +381,11 @@ class ResultsData(TypedDict):
     """Section 6, What follows."""
 
     m: int | None
+    dfcom: Number
+    """Degrees of freedom of the analysis of complete data; None where they are infinite."""
+    df_rule: Literal["barnard-rubin", "rubin"] | None
+    """Degrees of freedom of pooled estimates. With infinite ``dfcom`` both rules are the same, and
+    this is "rubin"."""
     n_complete_rows: int
     estimates: list[EstimateRow]
     assumptions: list[AssumptionRow]

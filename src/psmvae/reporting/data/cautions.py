@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from psmvae.imputers.fit_warnings import MIN_CELLS, MIN_ROWS, ImproperDrawsWarning
+from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
 from psmvae.reporting.data.texts import count, joined, listed, share, short
 from psmvae.reporting.schema import ResultsData, ValidationColumn, ValidationData
@@ -180,11 +181,12 @@ def _about_results(found: ResultsData) -> Iterator[str]:
             f"More than half of the information about {joined(high)} is missing (fmi): the result "
             "depends mostly on the imputation model."
         )
-    if fmi and found["m"] is not None and found["m"] < 100 * max(fmi.values()):
+    needed = imputations_needed(found)
+    if needed is not None and found["m"] is not None and found["m"] < needed[0]:
         yield (
-            f"{count(found['m'], 'imputation')} are fewer than 100 times the largest fraction of "
-            f"missing information ({max(fmi.values()):.2f}): standard errors would change if the "
-            "table were imputed again; see how_many."
+            f"Standard errors of {count(found['m'], 'imputation')} would change by more than 5 % "
+            f"if the table were imputed again: {needed[0]:,} are needed for the largest fraction "
+            f"of missing information ({needed[1]:.2f}); see how_many."
         )
     if (tipping := found["tipping"]) is not None and not np.all(tipping["holds"]):
         yield (

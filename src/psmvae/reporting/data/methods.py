@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psmvae.reporting.data import repeat
-from psmvae.reporting.data.questions import questions
+from psmvae.reporting.data.questions import degrees_of_freedom, questions
 from psmvae.reporting.data.sections import Sections
 from psmvae.reporting.data.texts import count, share
 from psmvae.reporting.schema import MethodsData
@@ -104,7 +104,8 @@ def _analyses(parts: Sections) -> list[str]:
     if results["estimates"]:
         texts.append(
             f"The analysis was repeated on each of {results['m']} completed tables, and estimates "
-            "and standard errors were pooled by Rubin's rules."
+            "and standard errors were pooled by Rubin's rules, with "
+            f"{degrees_of_freedom(results)}."
         )
     for sentence in (
         results["assumptions_sentence"],

@@ -52,7 +52,8 @@ def missing_data(
     report : MissingnessReport or MaskRelations, optional
         Gives Little's test; by default it is computed by `mask_relations`.
     shown : list of str, optional
-        Columns of patterns, correlations and the map; by default those of `shown_columns`.
+        Columns of correlations and the map; by default those of `shown_columns`. Patterns are
+        those of all columns.
     max_rows : int, default=10_000
         Largest number of rows of Little's test. Everything else uses all rows.
     random_state : int, default=0
@@ -80,7 +81,7 @@ def missing_data(
     )
     return {
         "columns": _rates(columns),
-        "patterns": _patterns(columns, names),
+        "patterns": _patterns(columns),
         "correlation": _correlation(columns, names),
         "row_map": _row_map(columns, names),
         "little": little_data(relations),
@@ -105,12 +106,13 @@ def _rates(columns: Columns) -> list[ColumnRate]:
 
 def _incomplete(columns: Columns, shown: list[str]) -> list[int]:
     """Return the positions of shown columns with missing cells, in the order of the table."""
-    positions = sorted(columns.position(name) for name in shown)
-    return [j for j in positions if columns.missing[:, j].any()]
+    lacking = columns.missing.any(0)
+    return [j for j in sorted(map(columns.position, shown)) if lacking[j]]
 
 
-def _patterns(columns: Columns, shown: list[str]) -> PatternData:
-    positions = _incomplete(columns, shown)
+def _patterns(columns: Columns) -> PatternData:
+    """Count the patterns of all columns: those of some would be fewer, and complete too often."""
+    positions = _incomplete(columns, list(columns.names))
     positions.sort(key=lambda j: int(columns.missing[:, j].sum()))
     # a table without missing cells has one pattern, found by any of its columns
     missing = columns.missing[:, positions or [0]]

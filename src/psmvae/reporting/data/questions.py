@@ -6,14 +6,14 @@ The list is that of van Buuren, S. (2018), Flexible Imputation of Missing Data, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from psmvae.multiple import PooledResults
 from psmvae.reporting.data import repeat
+from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
 from psmvae.reporting.data.texts import count, joined, listed, share, short
-from psmvae.reporting.schema import Question
+from psmvae.reporting.schema import Question, ResultsData
 
 NO_IMPUTATIONS = "No imputations were given."
 
@@ -109,16 +109,12 @@ def _number(parts: Sections) -> str:
     if parts.m is None:
         return NO_IMPUTATIONS
     text = f"{count(parts.m, 'completed table')}."
-    fmi = [
-        one["fmi"]
-        for one in (parts.results["estimates"] if parts.results else [])
-        if one["fmi"] is not None
-    ]
-    if fmi:
-        needed = math.ceil(100 * max(fmi))
+    needed = None if parts.results is None else imputations_needed(parts.results)
+    if needed is not None:
         text += (
-            f" The largest fraction of missing information is {max(fmi):.2f}, for which the rule "
-            f"of 100 times this fraction gives {needed:,}."
+            f" The largest fraction of missing information is estimated as {needed[1]:.2f}. By its "
+            f"upper confidence limit, {needed[0]:,} are needed for standard errors with a "
+            "coefficient of variation of 0.05 (von Hippel 2020)."
         )
     return text
 
@@ -187,10 +183,17 @@ def _pooling(parts: Sections) -> str:
         return "No analyses were given. [Add: how estimates were pooled.]"
     scale = parts.analyses.scale if isinstance(parts.analyses, PooledResults) else "identity"
     on = "without a transformation" if scale == "identity" else f"on the scale {scale!r}"
-    return (
-        f"By Rubin's rules, {on}; degrees of freedom of Barnard and Rubin (1999) unless stated "
-        "otherwise."
-    )
+    return f"By Rubin's rules, {on}, with {degrees_of_freedom(parts.results)}."
+
+
+def degrees_of_freedom(results: ResultsData) -> str:
+    """Return which degrees of freedom pooled estimates have."""
+    if results["df_rule"] == "barnard-rubin":
+        return (
+            f"degrees of freedom of Barnard and Rubin (1999) for {results['dfcom']:g} of complete "
+            "data"
+        )
+    return "degrees of freedom of Rubin (1987), which are for large samples"
 
 
 def _complete_cases(parts: Sections) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults
+from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults, how_many, rubin
 from psmvae.reporting.data.columns import number, read_columns
 from psmvae.reporting.schema import AssumptionRow, EstimateRow, ResultsData, TippingData
 from psmvae.sensitivity.compare import AssumptionComparison
@@ -50,12 +50,26 @@ def results_data(
     pooled = _pooled(analyses)
     return {
         "m": None if pooled is None else pooled.m,
+        "dfcom": None if pooled is None else number(pooled.dfcom),
+        "df_rule": None if pooled is None else _df_rule(pooled),
         "n_complete_rows": int((~read_columns(X).missing.any(1)).sum()),
         "estimates": [] if pooled is None else _estimates(pooled, _complete_cases(analyses)),
         "assumptions": [] if comparison is None else _assumptions(comparison),
         "assumptions_sentence": None if comparison is None else _sentence(comparison),
         "tipping": None if tipping is None else tipping_data(tipping),
     }
+
+
+def imputations_needed(found: ResultsData) -> tuple[int, float] | None:
+    """Return the number of imputations that `how_many` gives, and the largest fmi; None if unknown.
+
+    The number is for standard errors with a coefficient of variation of 0.05.
+    """
+    fmi = np.array([one["fmi"] for one in found["estimates"] if one["fmi"] is not None])
+    if not fmi.size or found["m"] is None:
+        return None
+    high = how_many.fmi_upper_limit(fmi, found["m"], how_many.CONF_LEVEL)
+    return int(how_many.imputations_needed(high, how_many.CV).max()), float(fmi.max())
 
 
 def read_sensitivity(given: Any) -> tuple[TippingPoint | None, AssumptionComparison | None]:
@@ -89,6 +103,14 @@ def _pooled(analyses: Any) -> PooledResults | None:
         # the summary of the report has it
         warnings.simplefilter("ignore", MissingInformationWarning)
         return analyses.pool()
+
+
+def _df_rule(pooled: PooledResults) -> Literal["barnard-rubin", "rubin"]:
+    """Return the rule of the degrees of freedom, which pooled results do not keep."""
+    p = pooled.pooled
+    expected = rubin.degrees_of_freedom(pooled.m, p.lambda_, pooled.dfcom)
+    is_adjusted = np.isfinite(pooled.dfcom) and np.allclose(p.df, expected, equal_nan=True)
+    return "barnard-rubin" if is_adjusted else "rubin"
 
 
 def _complete_cases(analyses: Any) -> dict[str, Inference]:
