@@ -129,6 +129,42 @@ def test_pooled_on_a_scale(frame):
 
 
 @pytest.mark.parametrize(
+    ("imputer", "words"),
+    [
+        (psmvae.MeanImputer(), ["completely at random", "Each column was imputed by itself"]),
+        (psmvae.MICEImputer(max_iter=2), ["at random", "one after the other", "by linear reg"]),
+        (psmvae.MICEImputer(max_iter=2, method="pmm"), ["predictive mean matching"]),
+        (psmvae.MissForestImputer(n_jobs=1), ["one after the other", "forests of trees"]),
+        (psmvae.VAEImputer(max_epochs=1), ["by Bayesian regressions on the other columns and on"]),
+        (psmvae.VAEImputer(max_epochs=1, draws="model"), ["drawn together, with the weights"]),
+        (psmvae.GAINImputer(max_epochs=1), ["completely at random", "all missing cells of a row"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_the_procedure_is_that_of_the_class(frame, imputer, words):
+    fitted = imputer.set_params(random_state=0).fit(frame[["age", "bmi"]])
+    found = answers(made(imputer=fitted, mechanism=parts.mechanism(None)))
+    for word in words:
+        assert word in found["Method"]
+    alone = isinstance(imputer, psmvae.MeanImputer)
+    expected = "No column predicted another." if alone else "was predicted by all others."
+    assert expected in found["Imputation model"]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_predictors_that_were_chosen_or_left_out_are_named(frame):
+    X = frame[["age", "bmi"]].assign(same=frame["age"] * 2, age2=frame["age"] ** 2)
+    imputer = psmvae.MICEImputer(
+        predictors={"bmi": ["age", "same", "age2"]}, max_iter=2, random_state=0
+    ).fit(X)
+    assert imputer.dropped_
+    answer = answers(made(imputer=imputer))["Imputation model"]
+    assert "The analyst chose the predictors of bmi." in answer
+    assert "Constant or collinear predictors were left out for bmi." in answer
+    assert "all others" not in answer
+
+
+@pytest.mark.parametrize(
     ("given", "words"),
     [
         ({}, "Rubin (1987)"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from psmvae.multiple import PooledResults
-from psmvae.reporting.data import repeat
+from psmvae.reporting.data import imputer_words, repeat
 from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
 from psmvae.reporting.data.texts import count, joined, listed, share, short
@@ -85,11 +85,11 @@ def _consequences(parts: Sections) -> str:
 def _method(parts: Sections) -> str:
     if parts.imputed is None:
         return f"{NO_IMPUTATIONS} [Add: how missing values were handled.]"
-    joint = "All incomplete columns were imputed together, each given all others."
-    if parts.imputer_name == "MeanImputer":
-        joint = "Each column was imputed by itself."
+    how = "[Add: how the columns were imputed.]"
+    if parts.imputer is not None:
+        how = imputer_words.procedure(parts.imputer)
     return (
-        f"Multiple imputation by {parts.method}. Cells were taken to be {parts.assumption}. {joint}"
+        f"Multiple imputation by {parts.method}. Cells were taken to be {parts.assumption}. {how}"
     )
 
 
@@ -129,16 +129,10 @@ def _model(parts: Sections) -> str:
     each = "; ".join(f"{kind}: {listed(names)}" for kind, names in kinds.items())
     empty = [one.name for one in parts.imputer.schema_.columns if not one.n_observed]
     left_out = f" Left out, without an observed value: {listed(empty)}." if empty else ""
-    predictors = getattr(parts.imputer, "predictors", None)
-    selection = (
-        f"Predictors were chosen by the analyst for {listed(list(map(str, predictors)))}."
-        if predictors
-        else "No predictors were selected automatically."
-    )
     return (
-        f"{count(len(columns), 'column')}, by kind: {each}. Each kind has a likelihood or "
-        f"regression of its own.{left_out} {selection} [Add: how clusters, strata or sampling "
-        "weights were taken into account.]"
+        f"{count(len(columns), 'column')}, by kind: {each}.{left_out} "
+        f"{imputer_words.predictors(parts.imputer)} [Add: how clusters, strata or sampling weights "
+        "were taken into account.]"
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from psmvae._version import __version__
 from psmvae.imputers.base import Imputer
 from psmvae.multiple import Analyses, MultipleImputation, PooledResults
-from psmvae.nn.settings import LatentMask, NoMask
+from psmvae.reporting.data import imputer_words
 from psmvae.reporting.data.texts import listed
 from psmvae.reporting.schema import (
     ImputedData,
@@ -21,20 +21,6 @@ from psmvae.reporting.schema import (
     TableData,
     ValidationData,
 )
-
-# What an imputer is called in an article.
-_METHODS = {
-    "PSMVAEImputer": "a pattern-set mixture variational autoencoder (PSMVAE)",
-    "VAEImputer": "a variational autoencoder",
-    "GMVAEImputer": "a Gaussian mixture variational autoencoder",
-    "DLGMImputer": "a deep latent Gaussian model",
-    "MIWAEImputer": "a missing data importance-weighted autoencoder (MIWAE)",
-    "NotMIWAEImputer": "an importance-weighted autoencoder with a selection model (not-MIWAE)",
-    "GAINImputer": "generative adversarial imputation nets (GAIN)",
-    "MICEImputer": "multivariate imputation by chained equations (MICE)",
-    "MissForestImputer": "chained random forests (missForest)",
-    "MeanImputer": "column means",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ class Sections:
     def method(self) -> str:
         """What the imputer is called in an article."""
         name = self.imputer_name
-        return "[method to be added]" if name is None else _METHODS.get(name, name)
+        return "[method to be added]" if name is None else imputer_words.METHODS.get(name, name)
 
     @property
     def software(self) -> str:
@@ -109,7 +95,7 @@ class Sections:
         if texts:
             return (
                 f"missing depending on their own values in {' and in '.join(texts)}, and "
-                f"{_elsewhere(self.imputer)} in all other columns"
+                f"{imputer_words.assumption(self.imputer)} in all other columns"
             )
         return _of_mask_model(self.imputer)
 
@@ -123,21 +109,8 @@ def _of_mask_model(imputer: Imputer) -> str:
     """Return the assumption of an imputer in which no column is missing by its own value."""
     mechanism = getattr(imputer, "mechanism_", None)
     if mechanism is None:
-        return _elsewhere(imputer)
+        return imputer_words.assumption(imputer)
     if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
-        return f"{_elsewhere(imputer)}; explanations of the masks were not compared"
-    return (
-        f"{_elsewhere(imputer)}; in no column did the values explain the mask as well as the others"
-    )
-
-
-def _elsewhere(imputer: Imputer) -> str:
-    """Return the assumption about columns that are not missing by their own value."""
-    # of a deep imputer, which may have resolved "auto"; others have no model of the masks
-    setting = getattr(getattr(imputer, "config_", None), "mask_model", NoMask())
-    if isinstance(setting, NoMask):
-        return "missing at random"
-    if isinstance(setting, LatentMask):
-        return "missing at random given the latent variables of the model"
-    return f"missing not at random, by the selection model {setting!r}"
+        return f"{imputer_words.assumption(imputer)}; explanations of the masks were not compared"
+    return f"{imputer_words.assumption(imputer)}; in no column did the values explain the mask as well as the others"
