@@ -206,7 +206,8 @@ def _validation(names, kinds, rng):
         )  # fmt: skip
     return {
         "sentence": "", "n_cells": 412 * len(names), "methods": methods,
-        "error": dict.fromkeys(methods, 0.5), "coverage": 0.89,
+        "error_numbers": dict.fromkeys(methods, 0.5), "error_levels": dict.fromkeys(methods, 0.3),
+        "coverage": 0.89,
         "pit": rng.multinomial(1000, np.ones(10) / 10).tolist(), "columns": columns,
         "training": {
             "epoch": list(range(0, 300, 2)),

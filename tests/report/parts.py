@@ -101,7 +101,8 @@ def validation(coverage=0.7, sizes=None):
     }  # fmt: skip
     return {
         "sentence": "What was done.", "n_cells": 200, "methods": list(column["error"]),
-        "error": column["error"], "coverage": coverage, "pit": [20] * 10, "columns": [column],
+        "error_numbers": column["error"], "error_levels": dict.fromkeys(column["error"]),
+        "coverage": coverage, "pit": [20] * 10, "columns": [column],
         "training": {"epoch": [1, 2], "validation_error": [0.9, None], "seconds": 3.0},
         "effective_sample_size": sizes or [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0],
         "convergence": {"columns": ["bmi", "age"], "r_hat_mean": [1.01, None],

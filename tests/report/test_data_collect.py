@@ -47,11 +47,18 @@ def test_everything(study):
     assert data["validation"]["methods"] == ["MICEImputer", "MeanImputer"]
     assert data["results"]["estimates"][0]["term"] == "mean of y"
     assert data["results"]["n_complete_rows"] == data["table"]["n_complete_rows"]
+    numbers, levels = data["validation"]["error_numbers"], data["validation"]["error_levels"]
+    errors = {one["name"]: one["error"] for one in data["validation"]["columns"]}
+    for method in data["validation"]["methods"]:
+        of_numbers = [errors["x"][method], errors["y"][method]]
+        assert numbers[method] == pytest.approx(np.mean(of_numbers))
+        assert levels[method] == errors["<script>"][method]
     assert len(data["summary"]["sentences"]) == 5
     assert steps[0] == "missing values"
     assert "results" in steps
     json.dumps(data, allow_nan=False)
     text = to_markdown(data)
+    assert "### Twelve questions, after van Buuren's guideline for reporting" in text
     assert "<script>" not in text.replace("\\<script\\>", "")
 
 
@@ -69,6 +76,9 @@ def test_an_imputer_alone_gives_five_imputations(study):
     data = collect(df, imputer, validate=False)
     assert data["imputed"]["m"] == 5
     assert data["validation"] is None
+    # the seed of the report is that of samples, and not of the imputations
+    again = collect(df, imputer, validate=False, random_state=9)["imputed"]
+    assert again["head"] == data["imputed"]["head"]
     first = imputer.impute_multiple(df, m=5)[0]
     shown = data["imputed"]["head"]
     assert len(shown["cells"]) <= len(first)

@@ -152,7 +152,8 @@ def test_every_value_reaches_the_page(pages):
         assert each["answer"] in text
     for word in ("12.05 to 12.55", "&lt; 0.001".replace("&lt;", "<"), "89.0 %", "1.120", "20.0 %"):
         assert word in text
-    assert "Pictures are drawn from a random sample of 10,000 of the 12,345 rows" in text
+    assert "scatter plots use a random sample of at most 10,000 of the 12,345 rows" in text
+    assert "levels was 20.0 % by PSMVAEImputer and 40.0 % by mean." in text
 
 
 def test_a_part_that_was_not_given_says_how_to_get_it(pages):

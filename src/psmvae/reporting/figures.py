@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from psmvae.graphics import labels
 from psmvae.graphics.axes import SIZE
 from psmvae.reporting import alt
+from psmvae.reporting.data.columns import LEVEL_KINDS
 from psmvae.reporting.drawing import imputed as draw_imputed
 from psmvae.reporting.drawing import mechanism as draw_mechanism
 from psmvae.reporting.drawing import missing as draw_missing
@@ -367,9 +368,8 @@ def by_unit(
     columns: Sequence[ValidationColumn],
 ) -> Iterator[tuple[str, str, list[ValidationColumn]]]:
     """Columns whose errors have the same unit."""
-    levels = {"binary", "categorical", "ordinal"}
-    numeric = [column for column in columns if column["kind"] not in levels]
-    other = [column for column in columns if column["kind"] in levels]
+    numeric = [column for column in columns if column["kind"] not in LEVEL_KINDS]
+    other = [column for column in columns if column["kind"] in LEVEL_KINDS]
     if numeric:
         yield "errors", "RMSE in standard deviations", numeric
     if other:

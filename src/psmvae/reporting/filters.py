@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from psmvae.reporting.data.texts import level
+from psmvae.reporting.data.texts import error_words, level
 from psmvae.table import numbers
 
 MAX_NAMES = 60
@@ -37,6 +37,11 @@ def interval(limits: Mapping[str, Any] | Sequence[float], digits: int | None = N
 def value_range(summary: Mapping[str, Any]) -> str:
     """Return the smallest and the largest value of a summary, which may be empty."""
     return numbers.interval(summary.get("low"), summary.get("high"))
+
+
+def capitalised(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def shown_name(name: str) -> str:
@@ -74,6 +79,7 @@ def positions(
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "level": level,
+    "error_words": lambda found: capitalised(error_words(found)),
     "count_of": count_of,
     "share": numbers.share,
     "decimals": numbers.decimals,

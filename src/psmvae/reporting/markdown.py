@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from psmvae.reporting.data.texts import count, level
+from psmvae.reporting.data.texts import count, level, predictor_words
 from psmvae.reporting.schema import (
     HeadData,
     ImputedColumn,
@@ -199,8 +199,7 @@ def _mechanism_row(one: MechanismColumn) -> tuple[Any, ...]:
     chosen = f"{one['chosen']} (assumed)" if one["chosen"] and one["assumed"] else one["chosen"]
     if strongest is None:
         return one["name"], _share(one["fraction"]), chosen, None, None, None
-    name = strongest["predictor"]
-    label = f"mask of {name}" if strongest["by"] == "mask" else name
+    label = predictor_words(strongest["predictor"], strongest["by"])
     limits = _between(strongest["conf_low"], strongest["conf_high"])
     return one["name"], _share(one["fraction"]), chosen, label, strongest["auc"], limits
 
@@ -267,11 +266,14 @@ def _validation(data: ValidationData | None) -> list[str]:
     blocks = [title, escape(data["sentence"])]
     methods = data["methods"]
     if methods:
-        errors = [(method, data["error"][method]) for method in methods]
+        errors = [
+            (method, data["error_numbers"][method], _share(data["error_levels"][method]))
+            for method in methods
+        ]
         blocks += [
-            table(["method", "mean error"], errors),
-            "Errors of numbers are in standard deviations, those of levels are shares of wrong "
-            "ones.",
+            table(
+                ["method", "mean RMSE, standard deviations", "mean share of wrong levels"], errors
+            ),
             f"Coverage of 90 % intervals: {_share(data['coverage']) or DASH}. Counts of ten bins "
             "of the probability integral transform, which are equal but for chance if intervals "
             f"are right: {', '.join(map(str, data['pit']))}.",
@@ -371,7 +373,7 @@ def _methods(data: MethodsData) -> list[str]:
     return [
         "## How to write it up",
         escape(data["paragraph"]),
-        "### Questions of van Buuren's list",
+        "### Twelve questions, after van Buuren's guideline for reporting",
         "\n".join(questions),
         "### Versions and parameters",
         table(["what", "value"], made, numeric_from=2),

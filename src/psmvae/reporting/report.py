@@ -214,11 +214,14 @@ def report(
         So many columns, those with the highest missing rates, are shown in full; the others are
         rows of a table.
     max_rows : int, default=10_000
-        Pictures and validation use so many rows, drawn at random.
+        Little's test, the predictors of missing cells and scatter plots use at most so many rows,
+        drawn at random. Counts, rates, patterns and ranges use all rows. The validation has limits
+        of its own: 5,000 rows and 40,000 cells.
     validate : bool, default=True
         Whether `imputer` is fitted again without some cells, to compare its imputations with them.
     random_state : int, default=0
-        Seed of what is drawn.
+        Seed of the samples and of the validation. Imputations that are made here are drawn with
+        the seed of `imputer`.
     progress : callable, optional
         Called with the name of each step before it begins.
 

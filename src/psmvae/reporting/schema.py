@@ -33,7 +33,8 @@ class TableData(TypedDict):
     shown: list[str]
     """Columns shown in full: those with the highest missing rates, at most ``max_columns``."""
     n_sampled: int
-    """Rows that pictures are drawn from; all of them, or a sample drawn with ``random_state``."""
+    """Rows of Little's test, of predictors of missing cells and of scatter plots, at most: all of
+    them, or a sample drawn with ``random_state``."""
 
 
 class SummaryData(TypedDict):
@@ -312,8 +313,10 @@ class ValidationData(TypedDict):
     n_cells: int
     methods: list[str]
     """The imputer first, then the baselines."""
-    error: dict[str, Number]
-    """Mean over columns, by method; numeric columns in standard deviations."""
+    error_numbers: dict[str, Number]
+    """By method: mean RMSE of the numeric columns, in standard deviations; None without any."""
+    error_levels: dict[str, Number]
+    """By method: mean share of wrong levels of the columns with levels; None without any."""
     coverage: Number
     pit: list[int]
     columns: list[ValidationColumn]
@@ -394,7 +397,7 @@ class ResultsData(TypedDict):
 
 
 class Question(TypedDict):
-    """One of van Buuren's twelve questions."""
+    """One of twelve questions, after van Buuren's guideline for reporting."""
 
     question: str
     answer: str

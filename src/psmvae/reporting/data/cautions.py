@@ -110,7 +110,7 @@ def _about_validation(found: ValidationData) -> Iterator[str]:
     if found["coverage"] is not None and _is_low(found["coverage"], n_numeric):
         yield (
             f"90 % intervals of held-out cells contain the true value in {share(found['coverage'])}"
-            " only: imputations vary too little."
+            " only: imputations are biased, or vary too little."
         )
     low = [
         f"{short(one['name'])} ({share(one['coverage'] or 0.0)})"
@@ -118,14 +118,17 @@ def _about_validation(found: ValidationData) -> Iterator[str]:
         if one["coverage"] is not None and _is_low(one["coverage"], one["n"])
     ]
     if low:
-        yield f"Intervals are too narrow in {joined(low)}: their coverage is well below 90 %."
+        yield (
+            f"Coverage of 90 % intervals is low in {joined(low)}: imputations are biased there, or "
+            "vary too little."
+        )
     if found["methods"]:
         own = found["methods"][0]
         worse = [one["name"] for one in found["columns"] if _is_worse_than_mean(one, own)]
         if worse and own != "MeanImputer":
             yield (
-                f"Held-out cells of {listed(worse)} were predicted no better than by the mean or "
-                "the most frequent level."
+                f"Held-out cells of {listed(worse)} were predicted worse than by the mean or the "
+                "most frequent level."
             )
     if (sizes := found["effective_sample_size"]) is not None:
         median = sizes[len(sizes) // 2]

@@ -65,11 +65,12 @@ def collect(
     max_columns : int, default=60
         Columns that are shown in full, those with the highest missing rates.
     max_rows : int, default=10_000
-        Rows that pictures are drawn from, at most.
+        Rows of Little's test, of predictors of missing cells and of scatter plots, at most.
     validate : bool, default=True
         Whether observed cells are hidden and the imputer is fitted again without them.
     random_state : int, default=0
-        Seed of samples, of the check on hidden cells, and of imputations that are made here.
+        Seed of the samples and of the check on hidden cells. Imputations that are made here are
+        drawn with the seed of the imputer.
     command : str, optional
         The command that made the report, for the section on methods. By default Python code.
     progress : callable, optional

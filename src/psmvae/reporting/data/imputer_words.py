@@ -65,8 +65,8 @@ def procedure(imputer: Any) -> str:
             "All missing cells of a row were drawn together, with the weights of the model fixed."
         )
     return (
-        "Incomplete columns were then drawn one after the other, in rounds, by Bayesian regressions "
-        "on the other columns and on the prediction of the model."
+        "Incomplete columns were then drawn one after the other, in rounds, by Bayesian "
+        "regressions on the other columns and on the prediction of the model."
     )
 
 

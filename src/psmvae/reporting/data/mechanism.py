@@ -62,7 +62,7 @@ def mechanism_data(
         A fitted imputer. Its ``mechanism_`` gives the comparison of explanations, its pattern sets
         are described if it has any.
     report : MissingnessReport or MaskRelations, optional
-        Gives the predictors of the holes; by default they are computed by `mask_relations`.
+        Gives the predictors of missing cells; by default they are computed by `mask_relations`.
     shown : list of str, optional
         Columns that are described if they have missing cells; by default those of `shown_columns`.
     max_rows : int, default=10_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from psmvae.reporting.data import repeat
 from psmvae.reporting.data.questions import degrees_of_freedom, questions
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, share
+from psmvae.reporting.data.texts import count, error_words, share
 from psmvae.reporting.schema import MethodsData
 
 
@@ -81,9 +81,6 @@ def _checks(parts: Sections) -> list[str]:
     if found is None or not found["methods"]:
         return []
     own = found["methods"][0]
-    errors = [
-        f"{value:.2f} for {method}" for method, value in found["error"].items() if value is not None
-    ]
     covered = (
         ""
         if found["coverage"] is None
@@ -91,8 +88,7 @@ def _checks(parts: Sections) -> list[str]:
     )
     return [
         f"In a check on {count(found['n_cells'], 'observed cell')} hidden from a second fit of "
-        f"{own}, the mean error over columns (standard deviations, or the share of wrong levels) "
-        f"was {', '.join(errors)}{covered}."
+        f"{own}, {error_words(found)}{covered}."
     ]
 
 

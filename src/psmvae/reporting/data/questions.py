@@ -1,7 +1,7 @@
-"""The twelve questions of van Buuren's list for reports, answered as far as the analysis tells.
+"""Twelve questions for reports, answered as far as the analysis tells.
 
-The list is that of van Buuren, S. (2018), Flexible Imputation of Missing Data, 2nd ed., section
-12.2. What the objects do not tell is for the author to add, in square brackets.
+They are worded after the guideline of van Buuren, S. (2018), Flexible Imputation of Missing Data,
+2nd ed., section 12.2. What the objects do not tell is for the author to add, in square brackets.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from psmvae.multiple import PooledResults
 from psmvae.reporting.data import imputer_words, repeat
 from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, joined, listed, share, short
-from psmvae.reporting.schema import Question, ResultsData
+from psmvae.reporting.data.texts import count, joined, listed, predictor_words, share, short
+from psmvae.reporting.schema import PredictorData, Question, ResultsData
 
 NO_IMPUTATIONS = "No imputations were given."
 
@@ -52,12 +52,12 @@ def _reasons(parts: Sections) -> str:
     if assumed := parts.mechanism["own_value_assumed"]:
         texts.append(f"Values of {listed(assumed)} were assumed to be missing because of them.")
     related = [
-        f"{short(one['predictors'][0]['predictor'])} for {short(one['name'])}"
+        f"of {short(one['name'])} by {_strongest(one['predictors'][0])}"
         for one in parts.mechanism["columns"]
         if one["predictors"] and _is_related(one["predictors"][0])
     ]
     if related:
-        texts.append(f"Columns that predict the missing cells of others: {joined(related)}.")
+        texts.append(f"Which cells are missing is predicted best: {joined(related)}.")
     texts.append(
         "[Add: what is known about the reasons, whether values are missing by design, and whether "
         "the reasons are related to the outcome.]"
@@ -65,8 +65,12 @@ def _reasons(parts: Sections) -> str:
     return " ".join(texts)
 
 
-def _is_related(predictor: object) -> bool:
-    low, high = (predictor[name] for name in ("conf_low", "conf_high"))  # type: ignore[index]
+def _strongest(predictor: PredictorData) -> str:
+    return predictor_words(short(predictor["predictor"]), predictor["by"])
+
+
+def _is_related(predictor: PredictorData) -> bool:
+    low, high = predictor["conf_low"], predictor["conf_high"]
     return low is not None and high is not None and not low <= 0.5 <= high
 
 

@@ -107,10 +107,13 @@ class Sections:
 
 def _of_mask_model(imputer: Imputer) -> str:
     """Return the assumption of an imputer in which no column is missing by its own value."""
-    mechanism = getattr(imputer, "mechanism_", None)
+    mechanism, otherwise = getattr(imputer, "mechanism_", None), imputer_words.assumption(imputer)
     if mechanism is None:
-        return imputer_words.assumption(imputer)
+        return otherwise
     if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
-        return f"{imputer_words.assumption(imputer)}; explanations of the masks were not compared"
-    return f"{imputer_words.assumption(imputer)}; in no column did the values explain the mask as well as the others"
+        return f"{otherwise}; explanations of the masks were not compared"
+    return (
+        f"{otherwise}; in no column did the values explain which cells are missing as well as the "
+        "other columns do"
+    )

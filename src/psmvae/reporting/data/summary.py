@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from psmvae.reporting.data.cautions import cautions
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, listed, p_value, share
+from psmvae.reporting.data.texts import count, error_words, listed, p_value, share
 from psmvae.reporting.schema import SummaryData
 
 # Level of Little's test in the sentence.
@@ -117,17 +117,9 @@ def _how_good(parts: Sections) -> str:
     found = parts.validation
     if found is None or not found["methods"]:
         return "How good the imputations are was not measured on held-out cells."
-    own, *others = found["methods"]
-    error = found["error"][own]
-    compared = [f"{method} {found['error'][method]:.2f}" for method in others]
-    against = f" ({', '.join(compared)})" if compared else ""
-    text = (
-        f"On {count(found['n_cells'], 'held-out cell')}, the mean error of {own} over columns was "
-        f"{'not defined' if error is None else f'{error:.2f}'}{against}, in standard deviations or "
-        "shares of wrong levels"
-    )
+    text = f"On {count(found['n_cells'], 'held-out cell')}, {error_words(found)}"
     if found["coverage"] is not None:
-        text += f", and 90 % intervals contained {share(found['coverage'])} of the true values"
+        text += f"; 90 % intervals contained {share(found['coverage'])} of the numeric values"
     return f"{text}."
 
 

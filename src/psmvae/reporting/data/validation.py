@@ -16,7 +16,7 @@ from psmvae.imputers.classical import MeanImputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.imputers.latent import LatentImputer
 from psmvae.imputers.mice import MICEImputer
-from psmvae.reporting.data.columns import number, rounded, sampled
+from psmvae.reporting.data.columns import LEVEL_KINDS, number, rounded, sampled
 from psmvae.reporting.data.diagnostics import (
     DIGITS,
     convergence_data,
@@ -46,7 +46,7 @@ Report = Callable[[str], None]
 # draws take as long again.
 MAX_TIME, WIDE_TIME, MANY_COLUMNS = 20.0, 8.0, 30
 # Cells of the sample at most, whatever the number of columns: the baselines then take seconds.
-MAX_CELLS, MIN_ROWS = 60_000, 200
+MAX_CELLS, MIN_ROWS = 40_000, 200
 # Rows whose effective sample sizes are computed.
 MAX_SIZES = 1000
 # The regressions of MICE take too long as a baseline for more columns.
@@ -124,10 +124,8 @@ def validation_data(
         "sentence": sentence,
         "n_cells": held.n_cells if found.methods else 0,
         "methods": list(found.methods),
-        "error": {
-            method: _mean([column["error"].get(method) for column in columns])
-            for method in found.methods
-        },
+        "error_numbers": _mean_errors(columns, found.methods, levels=False),
+        "error_levels": _mean_errors(columns, found.methods, levels=True),
         "coverage": _mean_coverage(columns),
         "pit": np.sum([column["pit"] for column in columns], axis=0).tolist()
         if columns
@@ -276,9 +274,16 @@ def _error(one: HiddenColumn, points: Floats) -> float | None:
     return number(np.sqrt(np.mean(((points - one.truth) / one.sd) ** 2)))
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return number(np.mean(known)) if known else None
+def _mean_errors(
+    columns: Sequence[ValidationColumn], methods: Sequence[str], *, levels: bool
+) -> dict[str, float | None]:
+    """Return the mean error of each method over the columns with levels, or over the others."""
+    chosen = [one["error"] for one in columns if (one["kind"] in LEVEL_KINDS) == levels]
+    known = {
+        method: [error for each in chosen if (error := each.get(method)) is not None]
+        for method in methods
+    }
+    return {method: number(np.mean(each)) if each else None for method, each in known.items()}
 
 
 def _mean_coverage(columns: Sequence[ValidationColumn]) -> float | None:

@@ -39,8 +39,8 @@ def draw_overimputation(ax: Axes, column: ValidationColumn) -> None:
     ends = float(values.min()), float(values.max())
     ax.plot(ends, ends, color=MUTED, lw=0.8)
     for chosen, colour, label in (
-        (inside, OBSERVED, "interval has the value"),
-        (~inside, IMPUTED, "has not"),
+        (inside, OBSERVED, "interval contains the value"),
+        (~inside, IMPUTED, "does not contain it"),
     ):
         intervals(
             ax, truth[chosen], low[chosen], high[chosen], along="y", color=colour, lw=0.9, alpha=0.5
