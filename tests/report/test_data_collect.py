@@ -62,6 +62,41 @@ def test_everything(study):
     assert "<script>" not in text.replace("\\<script\\>", "")
 
 
+def test_pairs_are_chosen(study):
+    df, _, mi = study
+    df = df.assign(z=df["x"] ** 2)
+    mi = MultipleImputation(
+        df, tuple(one.assign(z=one["x"] ** 2) for one in mi), df.isna().to_numpy(), mi.info
+    )
+    data = collect(df, mi=mi, pairs=[("z", "y"), ("x", "z")])
+    assert [(one["x"], one["y"]) for one in data["imputed"]["scatters"]] == [("z", "y"), ("x", "z")]
+    assert "pairs=[('z', 'y'), ('x', 'z')]" in data["methods"]["command"]
+    made = psmvae.report(df, mi=mi, pairs=[["x", "y"]])
+    assert len(made.json()["imputed"]["scatters"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "message"),
+    [
+        ([("x", "nobody")], ValueError, r"pairs: there is no column 'nobody'; the columns are 'x'"),
+        ([("x", "<script>")], ValueError, "pairs: column '<script>' is binary; a scatter plot"),
+        (["xy"], TypeError, "pairs must be a list of pairs of column names"),
+        ([("x", "y", "x")], TypeError, "pairs must be a list of pairs"),
+    ],
+)
+def test_wrong_pairs_are_refused_before_any_work(study, pairs, error, message):
+    df, imputer, _ = study
+    steps = []
+    with pytest.raises(error, match=message):
+        collect(df, imputer, pairs=pairs, progress=steps.append)
+    assert steps == []
+
+
+def test_pairs_need_imputations(study):
+    with pytest.raises(ValueError, match="give imputer or mi too"):
+        collect(study[0], pairs=[("x", "y")])
+
+
 def test_a_table_alone(study):
     df, _, _ = study
     data = collect(df)

@@ -8,7 +8,7 @@ import os
 import tempfile
 import textwrap
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -183,6 +183,7 @@ def report(
     mi: Any = None,
     analyses: Any = None,
     sensitivity: Any = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
     title: str = "Missing data",
     max_columns: int = 60,
     max_rows: int = 10_000,
@@ -208,6 +209,9 @@ def report(
         Analyses of the imputations, whose pooled estimates are shown.
     sensitivity : TippingPoint or AssumptionComparison or sequence of them, optional
         Sensitivity analyses.
+    pairs : sequence of pairs of str, optional
+        Numeric columns of scatter plots, such as ``[("age", "income")]``. By default the two with
+        the strongest correlation in the first imputation, of those with imputed cells.
     title : str, default="Missing data"
         Title of the page.
     max_columns : int, default=60
@@ -230,6 +234,14 @@ def report(
     Report
         With ``.write_html(path)``, ``.open()``, ``.html()``, ``.json()`` and ``.markdown()``.
 
+    Raises
+    ------
+    NotFittedError
+        If `imputer` is not fitted.
+    ValueError
+        If `imputer` has other columns than `X`, `mi` is of another table, or a column of `pairs` is
+        unknown or not numeric.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd
@@ -249,6 +261,7 @@ def report(
             mi=mi,
             analyses=analyses,
             sensitivity=sensitivity,
+            pairs=pairs,
             title=title,
             max_columns=max_columns,
             max_rows=max_rows,

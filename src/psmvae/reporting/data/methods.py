@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from psmvae.reporting.data import repeat
 from psmvae.reporting.data.questions import degrees_of_freedom, questions
 from psmvae.reporting.data.sections import Sections
@@ -10,7 +12,12 @@ from psmvae.reporting.schema import MethodsData
 
 
 def methods_data(
-    parts: Sections, *, title: str, random_state: int, command: str | None = None
+    parts: Sections,
+    *,
+    title: str,
+    random_state: int,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    command: str | None = None,
 ) -> MethodsData:
     """Return what an author writes about the imputation.
 
@@ -22,6 +29,8 @@ def methods_data(
         Title of the report.
     random_state : int
         Seed of the report.
+    pairs : sequence of pairs of str, optional
+        Columns of scatter plots, where they were chosen.
     command : str, optional
         The command that made the report. By default Python code.
 
@@ -36,7 +45,7 @@ def methods_data(
         "versions": repeat.versions(),
         "seed": parts.seed,
         "parameters": repeat.parameters(parts.imputer),
-        "command": command or repeat.code(parts, title, random_state),
+        "command": command or repeat.code(parts, title, random_state, pairs),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -39,7 +40,9 @@ def parameters(imputer: Any) -> dict[str, str]:
     }
 
 
-def code(parts: Sections, title: str, seed: int) -> str:
+def code(
+    parts: Sections, title: str, seed: int, pairs: Sequence[tuple[str, str]] | None = None
+) -> str:
     """Return Python code that repeats the report; X is the incomplete table."""
     lines = ["import psmvae", ""]
     given = ["X"]
@@ -64,6 +67,8 @@ def code(parts: Sections, title: str, seed: int) -> str:
         given.append("analyses=analyses")
     if parts.results is not None and (parts.results["tipping"] or parts.results["assumptions"]):
         given.append("sensitivity=sensitivity")
+    if pairs is not None:
+        given.append(f"pairs={[tuple(pair) for pair in pairs]!r}")
     given.append(f"title={title!r}")
     if seed:
         given.append(f"random_state={seed}")
