@@ -280,13 +280,15 @@ class DeepImputer(Imputer):
         return dict(self.model_.state_dict()), {"config": self.config_, "progress": last}
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
+        from psmvae.nn.size_limit import SizeLimit
+
         self.config_ = plain["config"]
-        file_schema.check_sizes(self.config_, arrays)
-        file_schema.check_tensors(self._shapes(), arrays)
-        self._build()
-        self.model_.load_state_dict(arrays)
         last = plain["progress"]
         self._set_history([file_schema.progress(last)] if last else [])
+        with SizeLimit(file_schema.check_sizes(self.config_, arrays)):
+            self._build()
+        file_schema.check_tensors(self.model_.state_dict(), arrays)
+        self.model_.load_state_dict(arrays)
 
 
 def describe_config(config: Config) -> dict[str, Any]:
