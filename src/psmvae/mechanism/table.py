@@ -89,8 +89,8 @@ class Mechanism(Mapping[str, Finding]):
         x, m : ndarray of shape (n_rows, n_columns)
             Model values and mask of the training table.
         predictions : mapping of int to ndarray
-            Prediction of each column's cells by a model that does not see them: means, or
-            probabilities of levels. For columns without a question, of missing cells only.
+            Prediction of the cells of each column in ``questions`` by a model that does not see
+            them: means, or probabilities of levels.
         held_out : ndarray of bool of shape (n_rows, n_columns), optional
             Cells that the model was not trained on.
         questions : mapping of int to Question
@@ -152,12 +152,12 @@ class Mechanism(Mapping[str, Finding]):
         with threadpool_limits(1, "blas"):
             gaussian = Gaussian.fit(predictors, x, m, seed)
             together = {j: missing_with(m, j) for j in questions}
-            predictions = gaussian.predict(predictors, x, m, questions, together)
+            predictions = gaussian.predict(predictors, x, m, together, observed=True)
         made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
         return replace(made, gaussian=gaussian)
 
     def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
-        """Predict the missing cells of new rows by the Gaussian model.
+        """Predict the missing cells of tilted columns in new rows by the Gaussian model.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Mechanism(Mapping[str, Finding]):
         if self.gaussian is None:
             raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
         together = {j: tilt.draws.missing_with for j, tilt in self.tilts.items()}
-        return self.gaussian.predict(self.features.predictors, x, m, together=together)
+        return self.gaussian.predict(self.features.predictors, x, m, together)
 
     def __getitem__(self, name: str) -> Finding:
         return self.findings[name]
