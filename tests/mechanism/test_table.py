@@ -8,6 +8,7 @@ from scipy.special import expit
 import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
+from psmvae.mechanism.correction import Correction
 
 
 @pytest.fixture
@@ -116,6 +117,19 @@ def test_a_slope_of_counts_is_for_their_logarithm(few_trees):
     odds = found.odds("a")
     log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
     assert np.polyfit(np.log1p(odds["value"]), log_odds, 1)[0] == pytest.approx(1.1, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fitted"), [("real", True), ("integer", True), ("positive", False), ("count", False)]
+)
+def test_regressions_are_fitted_where_imputations_use_them(few_trees, monkeypatch, kind, fitted):
+    full, rng = numbers(400, 3)
+    full["a"] = np.round(np.exp(full["a"]) * 10) + 1.0
+    calls, fit = [], Correction.fit
+    monkeypatch.setattr(Correction, "fit", lambda *a, **k: calls.append(1) or fit(*a, **k))
+    table = masked(full, a=rng.random(400) < 0.3)
+    found = mechanism_of(table, SelfMask(columns=["a"]), kinds={"a": kind})
+    assert bool(calls) == (found["a"].tilt.correction is not None) == fitted
 
 
 def levels(n, seed, words):

@@ -26,6 +26,8 @@ from psmvae.mechanism.words import at_risk_words, few_observed
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
+# Kinds whose predictor is a logarithm.
+LOGARITHMIC = ("positive", "count")
 FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
 
 
@@ -225,8 +227,8 @@ class Mechanism(Mapping[str, Finding]):
             own = self._own(j, predictions[j][rows])
             if own.ndim > 1:
                 corrected[rows, j] = tilt.distribution(others, own, applies).argmax(1)
-            elif self.columns[j].kind in ("positive", "count"):
-                # predictors are logarithms, and the mean of the values is not exp of theirs
+            elif self.columns[j].kind in LOGARITHMIC:
+                # the mean of the values is not exp of the mean of their logarithms
                 distribution = tilt.distribution(others, own, applies)
                 corrected[rows, j] = self._mean_of_logs(j, tilt, distribution)
             else:
@@ -517,6 +519,7 @@ def _cells(
         features.group[features.group != j],
         column.n_levels if column.levels else 0,
         column.kind != "categorical",
+        column.kind in LOGARITHMIC,
         np.asarray(m[:, list(together)].all(1)),
         together,
     )
