@@ -174,7 +174,8 @@ class DeepImputer(Imputer):
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
-        check_memory(self._n_parameters(), len(self.schema_.modelled), device)
+        if len(self.schema_.modelled) >= MANY_COLUMNS:
+            check_memory(self._n_parameters(), len(self.schema_.modelled), device)
         # training needs gradients, also where the caller has disabled them
         with use_blas(), torch.inference_mode(mode=False):
             self._build()
@@ -248,9 +249,7 @@ class DeepImputer(Imputer):
             return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
 
     def _n_parameters(self) -> int:
-        """Return the number of parameters, counted only for tables of many columns."""
-        if len(self.schema_.modelled) < MANY_COLUMNS:
-            return 0
+        """Return the number of parameters of the model of `config_`."""
         return sum(tensor.numel() for tensor in self._shapes().values())
 
     def _layout(self) -> Layout:
