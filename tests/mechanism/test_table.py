@@ -1,5 +1,7 @@
 """What is found in simulated tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from scipy.special import expit
 import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
+from psmvae.mechanism import Likelihoods
 from psmvae.mechanism.correction import Correction
 
 
@@ -305,3 +308,20 @@ def test_what_is_printed_is_short():
     assert str(found).startswith("x1: ")
     none = psmvae.MICEImputer(mask_model="auto", random_state=0).fit(empty).mechanism_
     assert none is None or str(none) == "No explanations of masks were compared."
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "words"),
+    [
+        (20.0, 30.0, "explains its mask nearly as well as the other columns do (20.0"),
+        (30.0, 30.04, "explains its mask as well as the other columns do (30.0"),
+        (40.0, 30.0, "explains its mask as well as the other columns do (40.0"),
+    ],
+)
+def test_words_of_a_comparison(few_trees, own, others, words):
+    full, rng = numbers(300, 46)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
+    finding = replace(found["a"], likelihoods=Likelihoods(others, own, own), assumed=False)
+    assert words in replace(found, findings={"a": finding}).sentence("a")
+    assumed = replace(found, findings={"a": replace(finding, assumed=True)})
+    assert "explains its mask as assumed" in assumed.sentence("a")

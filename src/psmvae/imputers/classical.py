@@ -209,8 +209,9 @@ class ChainImputer(MatrixImputer):
     mask_model : {"none", "auto", "self"} or SelfMask, default="none"
         Why cells are missing. "none": missing at random. "auto": for each column, the value of a
         cell is compared with the other columns as the explanation of its mask, and where it
-        explains the mask as well, imputations are corrected for it; see `mechanism_`. "self": the
-        value of each cell decides whether it is missing; `SelfMask` says so for some columns.
+        explains the mask as well or nearly so, imputations are corrected for it; see `mechanism_`.
+        "self": the value of each cell decides whether it is missing; `SelfMask` says so for some
+        columns.
 
     Attributes
     ----------

@@ -324,7 +324,8 @@ class Mechanism(Mapping[str, Finding]):
                 f"{column}: taken to be missing at random (its value explains {compared}).{joint}"
             )
         j = [each.name for each in self.columns].index(column)
-        why = "as assumed" if finding.assumed else "as well as the other columns do"
+        nearly = "" if own >= others else "nearly "
+        why = "as assumed" if finding.assumed else f"{nearly}as well as the other columns do"
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
             f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
