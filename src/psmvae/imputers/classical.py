@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import WITH_CHAINS
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.chains_file import add_mechanism, take_mechanism
@@ -227,6 +228,8 @@ class ChainImputer(MatrixImputer):
     tol: float = 1e-3
     standardise: bool = True
     mask_model: str | SelfMask = "none"
+
+    _libraries = WITH_CHAINS
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae._quiet import unchanged_settings
+from psmvae._quiet import WITH_PROGRESS, unchanged_settings
 from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.fit_warnings import warn_of_fit
@@ -119,6 +119,8 @@ class DeepImputer(Imputer):
     device: str = "auto"
     random_state: int | np.random.RandomState | None = None
     verbose: bool = False
+
+    _libraries = WITH_PROGRESS
 
     @abstractmethod
     def _resolve(self, m: Bools) -> Config:
