@@ -1,5 +1,7 @@
 """What is found in simulated tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,8 @@ from scipy.special import expit
 import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
+from psmvae.mechanism import Likelihoods
+from psmvae.mechanism.correction import Correction
 
 
 @pytest.fixture
@@ -116,6 +120,19 @@ def test_a_slope_of_counts_is_for_their_logarithm(few_trees):
     odds = found.odds("a")
     log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
     assert np.polyfit(np.log1p(odds["value"]), log_odds, 1)[0] == pytest.approx(1.1, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fitted"), [("real", True), ("integer", True), ("positive", False), ("count", False)]
+)
+def test_regressions_are_fitted_where_imputations_use_them(few_trees, monkeypatch, kind, fitted):
+    full, rng = numbers(400, 3)
+    full["a"] = np.round(np.exp(full["a"]) * 10) + 1.0
+    calls, fit = [], Correction.fit
+    monkeypatch.setattr(Correction, "fit", lambda *a, **k: calls.append(1) or fit(*a, **k))
+    table = masked(full, a=rng.random(400) < 0.3)
+    found = mechanism_of(table, SelfMask(columns=["a"]), kinds={"a": kind})
+    assert bool(calls) == (found["a"].tilt.correction is not None) == fitted
 
 
 def levels(n, seed, words):
@@ -291,3 +308,20 @@ def test_what_is_printed_is_short():
     assert str(found).startswith("x1: ")
     none = psmvae.MICEImputer(mask_model="auto", random_state=0).fit(empty).mechanism_
     assert none is None or str(none) == "No explanations of masks were compared."
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "words"),
+    [
+        (20.0, 30.0, "explains its mask nearly as well as the other columns do (20.0"),
+        (30.0, 30.04, "explains its mask as well as the other columns do (30.0"),
+        (40.0, 30.0, "explains its mask as well as the other columns do (40.0"),
+    ],
+)
+def test_words_of_a_comparison(few_trees, own, others, words):
+    full, rng = numbers(300, 46)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
+    finding = replace(found["a"], likelihoods=Likelihoods(others, own, own), assumed=False)
+    assert words in replace(found, findings={"a": finding}).sentence("a")
+    assumed = replace(found, findings={"a": replace(finding, assumed=True)})
+    assert "explains its mask as assumed" in assumed.sentence("a")

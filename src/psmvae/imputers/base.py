@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmvae._quiet import load_libraries
+from psmvae._quiet import TORCH, load_libraries
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
 from psmvae.imputers.ambient import without_ambient_settings
@@ -67,6 +67,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     # False for imputers that learn from numbers in the table's units
     standardises_input = True
+    # what `fit` imports on first use
+    _libraries: ClassVar[tuple[str, ...]] = TORCH
     # parameters of the paper that differ from the defaults
     _paper: ClassVar[Mapping[str, Any]] = {}
 
@@ -142,7 +144,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         # imports on first use, above all that of PyTorch, count as time of the fit
         began = time.perf_counter()
         self._check_parameters()
-        load_libraries()
+        load_libraries(self._libraries)
         before = vars(self).copy()
         try:
             with without_ambient_settings():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import WITH_REGRESSIONS
 from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
@@ -87,6 +88,8 @@ class LatentImputer(DeepImputer):
     draws: Literal["proper", "model"] = "proper"
     numeric_draws: Literal["auto", "pmm"] = "auto"
     advanced: Advanced | None = None
+
+    _libraries = WITH_REGRESSIONS
 
     @property
     def fast_preset_(self) -> bool:

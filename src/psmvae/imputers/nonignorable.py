@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.imputers.fit_warnings import warn_at_caller
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.errors import Reported
@@ -145,4 +145,4 @@ def warn_of_unused(setting: Any, mechanism: Mechanism, m: Bools) -> None:
         if column.name in setting.columns and not m[:, j].all() and j not in mechanism.tilts
     ]
     if unused:
-        warnings.warn(UnusedSelfMaskWarning(quoted(unused)), stacklevel=6)
+        warn_at_caller(UnusedSelfMaskWarning(quoted(unused)))

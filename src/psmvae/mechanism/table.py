@@ -26,6 +26,8 @@ from psmvae.mechanism.words import at_risk_words, few_observed
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
+# Kinds whose predictor is a logarithm.
+LOGARITHMIC = ("positive", "count")
 FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
 
 
@@ -89,8 +91,8 @@ class Mechanism(Mapping[str, Finding]):
         x, m : ndarray of shape (n_rows, n_columns)
             Model values and mask of the training table.
         predictions : mapping of int to ndarray
-            Prediction of each column's cells by a model that does not see them: means, or
-            probabilities of levels. For columns without a question, of missing cells only.
+            Prediction of the cells of each column in ``questions`` by a model that does not see
+            them: means, or probabilities of levels.
         held_out : ndarray of bool of shape (n_rows, n_columns), optional
             Cells that the model was not trained on.
         questions : mapping of int to Question
@@ -152,12 +154,12 @@ class Mechanism(Mapping[str, Finding]):
         with threadpool_limits(1, "blas"):
             gaussian = Gaussian.fit(predictors, x, m, seed)
             together = {j: missing_with(m, j) for j in questions}
-            predictions = gaussian.predict(predictors, x, m, questions, together)
+            predictions = gaussian.predict(predictors, x, m, together, observed=True)
         made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
         return replace(made, gaussian=gaussian)
 
     def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
-        """Predict the missing cells of new rows by the Gaussian model.
+        """Predict the missing cells of tilted columns in new rows by the Gaussian model.
 
         Parameters
         ----------
@@ -172,7 +174,7 @@ class Mechanism(Mapping[str, Finding]):
         if self.gaussian is None:
             raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
         together = {j: tilt.draws.missing_with for j, tilt in self.tilts.items()}
-        return self.gaussian.predict(self.features.predictors, x, m, together=together)
+        return self.gaussian.predict(self.features.predictors, x, m, together)
 
     def __getitem__(self, name: str) -> Finding:
         return self.findings[name]
@@ -225,8 +227,8 @@ class Mechanism(Mapping[str, Finding]):
             own = self._own(j, predictions[j][rows])
             if own.ndim > 1:
                 corrected[rows, j] = tilt.distribution(others, own, applies).argmax(1)
-            elif self.columns[j].kind in ("positive", "count"):
-                # predictors are logarithms, and the mean of the values is not exp of theirs
+            elif self.columns[j].kind in LOGARITHMIC:
+                # the mean of the values is not exp of the mean of their logarithms
                 distribution = tilt.distribution(others, own, applies)
                 corrected[rows, j] = self._mean_of_logs(j, tilt, distribution)
             else:
@@ -322,7 +324,8 @@ class Mechanism(Mapping[str, Finding]):
                 f"{column}: taken to be missing at random (its value explains {compared}).{joint}"
             )
         j = [each.name for each in self.columns].index(column)
-        why = "as assumed" if finding.assumed else "as well as the other columns do"
+        nearly = "" if own >= others else "nearly "
+        why = "as assumed" if finding.assumed else f"{nearly}as well as the other columns do"
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
             f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
@@ -517,6 +520,7 @@ def _cells(
         features.group[features.group != j],
         column.n_levels if column.levels else 0,
         column.kind != "categorical",
+        column.kind in LOGARITHMIC,
         np.asarray(m[:, list(together)].all(1)),
         together,
     )

@@ -38,7 +38,7 @@ def number(value: float | None, digits: int = 4) -> str:
     if value == 0:
         return "0"
     if not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{digits - 1}g}"
+        return f"{value:.{digits}g}"
     text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
