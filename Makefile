@@ -9,7 +9,7 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test test-replication test-slow test-browser test-gpu test-data test-all lint format types mutate bench bench-speed clean
+.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types mutate bench bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
@@ -35,13 +35,17 @@ test-replication: $(STAMP)  ## the tests of the paper's experiments
 	cd replication && ../$(PYTEST)
 
 test-slow: $(STAMP)  ## the tests that take long
-	$(PYTEST) -m "slow and not gpu and not data and not browser"
+	$(PYTEST) -m "slow and not gpu and not data and not browser and not ray"
 	cd replication && ../$(PYTEST) -m "slow and not gpu and not data"
 
 test-browser: $(STAMP)  ## the tests of the report's page; need Chromium (Debian: apt-get install chromium)
 	@command -v chromium google-chrome >/dev/null || { echo "Chromium is not installed. Debian: apt-get install chromium"; exit 1; }
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[browser]'
 	$(BIN)/python -m pytest -m browser tests/browser
+
+test-ray: $(STAMP)  ## the tests of psmvae.ray, with a local Ray of several worker processes
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ray]'
+	$(BIN)/python -m pytest -m ray tests/cluster
 
 test-gpu: $(STAMP)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu

@@ -137,6 +137,7 @@ def step_of(
         with allow_tf32(x.device):
             loss(data.batch(rows, 0.0, noise), noise).mean(1).sum().backward()
         weights.collect_gradients()
+        weights.clip_gradients()
         adam.step()
 
     stepper = Stepper(step, noise)

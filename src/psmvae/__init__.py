@@ -20,6 +20,7 @@ from psmvae._version import __version__
 
 if TYPE_CHECKING:
     from psmvae import plot as plot
+    from psmvae import ray as ray
     from psmvae.describe import MissingnessReport, missingness
     from psmvae.imputers import (
         DLGMImputer,
@@ -89,7 +90,7 @@ _HOME = {name: "psmvae.imputers" for name in __all__ if name.endswith("Imputer")
 
 
 # Modules of functions, imported when they are first used: ``psmvae.plot.pattern(df)``.
-_MODULES = ("plot",)
+_MODULES = ("plot", "ray")
 
 
 def __getattr__(name: str) -> Any:

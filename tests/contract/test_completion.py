@@ -8,6 +8,7 @@ import pytest
 
 from contract.registry import FAMILIES, IMPUTERS
 from psmvae import MeanImputer, MICEImputer, load
+from psmvae.imputers.blocks import BlockSeed
 from psmvae.imputers.fit_warnings import FewRowsWarning, MaxTimeWarning, NothingLearnedWarning
 from psmvae.imputers.truncation import truncated_draws
 from psmvae.kinds import Column
@@ -136,11 +137,11 @@ def test_draws_are_truncated_and_not_clipped():
     """Truncated N(0, 1) draws above 0 have mean √(2/π) and standard deviation √(1 - 2/π)."""
 
     def draw(x, m, n, seed):
-        return np.random.default_rng(seed).normal(size=(len(x), n, x.shape[1]))
+        return np.random.default_rng(seed.cells).normal(size=(len(x), n, x.shape[1]))
 
     columns = [Column("a", "real", "Float64", 9, low=0.0), Column("b", "real", "Float64", 9)]
     x, m = np.zeros((2000, 2)), np.zeros((2000, 2), dtype=bool)
-    drawn = truncated_draws(draw, columns, x, m, 10, 0)
+    drawn = truncated_draws(draw, columns, x, m, 10, BlockSeed(0))
     assert drawn[..., 0].mean() == pytest.approx(np.sqrt(2 / np.pi), abs=0.02)
     assert drawn[..., 0].std() == pytest.approx(np.sqrt(1 - 2 / np.pi), abs=0.02)
     assert (drawn[..., 0] == 0).mean() < 0.005
@@ -149,12 +150,12 @@ def test_draws_are_truncated_and_not_clipped():
 
 def test_rows_are_redrawn_as_a_whole_so_that_cells_stay_dependent():
     def draw(x, m, n, seed):
-        common = np.random.default_rng(seed).normal(size=(len(x), n, 1))
+        common = np.random.default_rng(seed.cells).normal(size=(len(x), n, 1))
         return np.repeat(common, 2, axis=2)
 
     columns = [Column("a", "real", "Float64", 9, low=-1.0), Column("b", "real", "Float64", 9)]
     x, m = np.zeros((500, 2)), np.zeros((500, 2), dtype=bool)
-    drawn = truncated_draws(draw, columns, x, m, 10, 0)
+    drawn = truncated_draws(draw, columns, x, m, 10, BlockSeed(0))
     assert (drawn[..., 0] == drawn[..., 1]).mean() > 0.995
     assert drawn[..., 0].min() >= -1
 
@@ -165,7 +166,7 @@ def test_observed_cells_out_of_bounds_are_not_redrawn():
 
     columns = [Column("a", "real", "Float64", 9, low=0.0)]
     m = np.array([[True], [False]])
-    drawn = truncated_draws(draw, columns, np.zeros((2, 1)), m, 3, 0)
+    drawn = truncated_draws(draw, columns, np.zeros((2, 1)), m, 3, BlockSeed(0))
     assert drawn[:, 0, 0].tolist() == [-5.0, 1.0]
 
 

@@ -49,7 +49,8 @@ def module():
 def test_gradients_are_clipped_for_each_member(module):
     weights = Weights(module.parameters(), decay=0.9)
     module.one.grad = torch.tensor([[1.0], [1000.0], [torch.nan]]).expand(3, 4)
-    weights.collect_gradients(max_norm=10.0)
+    weights.collect_gradients()
+    weights.clip_gradients(max_norm=10.0)
     gradient = weights.flat.grad
     torch.testing.assert_close(gradient[0, :4], torch.ones(4))
     assert float(gradient[1].norm()) == pytest.approx(10.0, rel=1e-4)

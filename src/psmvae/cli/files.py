@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import typer
 
 from psmvae.cli.messages import reworded
@@ -16,7 +15,7 @@ from psmvae.cli.terminal import UsageError
 from psmvae.table.errors import OutputExistsError, TableError
 from psmvae.table.io import read_table, read_text
 from psmvae.table.paths import SEPARATORS, atomic_path, check_output, check_place, check_source
-from psmvae.table.text import keep_text
+from psmvae.table.text import keep_text, text_of_unchanged
 from psmvae.table.text_types import infer_types, mark_missing
 
 if TYPE_CHECKING:
@@ -169,16 +168,9 @@ class InputTable:
         if self.text is None or not is_text_file(output):
             return tables
         text = self.as_written()
-        return [keep_text(one, self._without_changes(text, one, computed)) for one in tables]
-
-    def _without_changes(self, text: Any, filled: Any, columns: Iterable[str]) -> Any:
-        """Return the text of the file without the cells of some columns that have changed."""
-        for name in columns:
-            before, after = self.table[name], filled[name]
-            same = pc.equal(before.cast(after.type), after).fill_null(False)
-            kept = pc.if_else(same, text[name], pa.scalar(None, text[name].type))
-            text = text.set_column(text.column_names.index(name), name, kept)
-        return text
+        return [
+            keep_text(one, text_of_unchanged(text, self.table, one, computed)) for one in tables
+        ]
 
     def _with_ignored(self, filled: Any) -> Any:
         if not self.ignored:

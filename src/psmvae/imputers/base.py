@@ -20,7 +20,9 @@ from psmvae._quiet import TORCH, load_libraries
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
 from psmvae.imputers.ambient import without_ambient_settings
+from psmvae.imputers.blocks import BLOCK_ROWS, BlockSeed, blocks
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
+from psmvae.imputers.reference import Reference
 from psmvae.imputers.truncation import truncated_draws
 from psmvae.multiple.imputation import MultipleImputation
 from psmvae.table.codec import Codec, Encoded
@@ -76,6 +78,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     seed_: int
     n_rows_: int
     missing_rate_: Floats
+    # distributions of the training table, to find columns that have changed since
+    reference_: Reference
+    # observed values that draws impute, by modelled column
+    donors_: dict[int, Floats]
     # columns that the command line passes through unchanged; absent otherwise
     ignored_columns_: list[str]
 
@@ -92,8 +98,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """Return the expected value (the most probable level) of every cell, ``(row, column)``."""
 
     @abstractmethod
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        """Return ``n`` joint draws of the missing cells, ``(row, draw, column)``."""
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
+        """Return ``n`` joint draws of the missing cells of a block, ``(row, draw, column)``."""
 
     @abstractmethod
     def _facts(self) -> dict[str, Any]:
@@ -149,6 +155,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         try:
             with without_ambient_settings():
                 interrupted = self._learn(self._read(X), callback, began)
+                self.donors_ = self._find_donors(X)
         except BaseException:
             # an earlier fit stays usable
             self.__dict__.clear()
@@ -173,6 +180,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.seed_ = checks.seed("random_state", self.random_state)
         self.n_rows_ = encoded.x.shape[0]
         self.missing_rate_ = 1 - encoded.m.mean(0)
+        self.reference_ = Reference.of(self.schema_.modelled, encoded)
+        # a callback may draw while the model is trained
+        self.donors_ = {}
         return encoded
 
     def transform(self, X: Any, *, where: Any = None) -> Any:
@@ -197,10 +207,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             x, m = encoded.x, encoded.m
             incomplete: Bools = np.asarray(~m.all(1))
             completion = Completion(frame, codec, self.schema_.names, incomplete, where)
-            points = np.zeros((0, x.shape[1]))
-            if incomplete.any():
-                points = self._points(x[incomplete], m[incomplete])
-            table = completion(points)
+            table = completion(self._points_by_block(x, m))
             completion.warn()
         container = _get_output_config("transform", self)["dense"]
         return table if container == "default" else in_container(table, container, self.schema_)
@@ -284,17 +291,50 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             x, m = encoded.x, encoded.m
             incomplete: Bools = np.asarray(~m.all(1))
             completion = Completion(
-                frame, codec, self.schema_.names, incomplete, where, donors=self._draws_donors()
+                frame, codec, self.schema_.names, incomplete, where, donors=self.donors_
             )
-            fixed = random_state is None
-            seed = self._seed(2) if fixed else checks.seed("random_state", random_state)
-            drawn = np.zeros((0, n, x.shape[1]))
-            if incomplete.any():
-                columns = self.schema_.modelled
-                drawn = truncated_draws(self._draws, columns, x[incomplete], m[incomplete], n, seed)
+            drawn = self._draws_by_block(x, m, n, self._draw_seed(random_state))
             tables = [completion(drawn[:, k]) for k in range(n)]
             completion.warn()
         return tables, completion.mask
+
+    def _points_by_block(self, x: Floats, m: Bools) -> Floats:
+        """Return the expected values of the rows with a missing cell, ``(row, column)``.
+
+        ``x, m`` ``(row, column)`` begin with a block of the table and end with a block or with the
+        table. `blocks` says why rows are imputed in blocks.
+        """
+        parts = [np.zeros((0, x.shape[1]))]
+        for _, block in blocks(len(x), self._block_rows()):
+            rows = block.start + np.flatnonzero(~m[block].all(1))
+            if rows.size:
+                parts.append(self._points(x[rows], m[rows]))
+        return np.concatenate(parts)
+
+    def _draws_by_block(
+        self, x: Floats, m: Bools, n: int, seed: int, first_block: int = 0
+    ) -> NDArray[Any]:
+        """Return draws of the rows with a missing cell, ``(row, draw, column)``.
+
+        ``x, m`` are those of `_points_by_block`; their first row begins the block ``first_block``.
+        """
+        parts: list[NDArray[Any]] = []
+        for number, block in blocks(len(x), self._block_rows()):
+            rows = block.start + np.flatnonzero(~m[block].all(1))
+            if rows.size:
+                of_block, columns = BlockSeed(seed, first_block + number), self.schema_.modelled
+                parts.append(truncated_draws(self._draws, columns, x[rows], m[rows], n, of_block))
+        return np.concatenate(parts) if parts else np.zeros((0, n, x.shape[1]))
+
+    def _draw_seed(self, random_state: Any) -> int:
+        """Return the seed of draws, that of the fit for None."""
+        if random_state is None:
+            return self._seed(2)
+        return checks.seed("random_state", random_state)
+
+    def _block_rows(self) -> int:
+        """Return the number of rows that are imputed together."""
+        return BLOCK_ROWS["cpu"]
 
     def save(self, path: Any) -> None:
         """Write the fitted imputer to a safetensors file.
@@ -377,6 +417,14 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def _draws_donors(self) -> bool:
         """Return whether all draws of numeric columns are observed values."""
         return False
+
+    def _find_donors(self, X: Any) -> dict[int, Floats]:
+        """Return the observed values that draws impute, by modelled column."""
+        if not self._draws_donors():
+            return {}
+        from psmvae.imputers.donors import donor_values
+
+        return donor_values(self.chains_, open_table(X))
 
     def _seed(self, purpose: int) -> int:
         """Return the seed of one purpose, derived from `seed_`."""

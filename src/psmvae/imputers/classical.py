@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psmvae._quiet import WITH_CHAINS
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
+from psmvae.imputers.blocks import BlockSeed
 from psmvae.imputers.chains_file import add_mechanism, take_mechanism
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.matrix import Matrix
@@ -164,21 +165,23 @@ class MeanImputer(MatrixImputer):
     def _draws_are_proper(self) -> bool:
         return True
 
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
         del m
-        rng, matrix, count = np.random.default_rng(seed), self.matrix_, self.count_
+        matrix, count = self.matrix_, self.count_
+        # the parameters of a completed table are those of all its blocks
+        rng, noise = np.random.default_rng([seed.table, 1]), np.random.default_rng(seed.cells)
         freedom = np.maximum(count - 1, 1.0)
         drawn = np.empty((len(x), n, x.shape[1]))
         for k in range(n):
             shape = (len(x), len(count))
             deviation = self.deviation_ * np.sqrt(count / rng.chisquare(freedom))
             mean = self.mean_ + deviation / np.sqrt(count) * rng.normal(size=len(count))
-            numbers = mean + deviation * rng.normal(size=shape)
+            numbers = mean + deviation * noise.normal(size=shape)
             # level probabilities by the Bayesian bootstrap, a Dirichlet with the levels' counts;
             # the argmax of log probability + Gumbel noise is a draw of a level
             seen = np.clip((self.mean_ * matrix.scale + matrix.center) * count, 0.0, None)
             share = np.clip(rng.standard_gamma(seen), 1e-300, None)
-            levels = (np.log(share) + rng.gumbel(size=shape) - matrix.center) / matrix.scale
+            levels = (np.log(share) + noise.gumbel(size=shape) - matrix.center) / matrix.scale
             drawn[:, k] = matrix.decode(np.where(matrix.is_indicator, levels, numbers))
         return drawn
 
@@ -363,13 +366,13 @@ class MissForestImputer(ChainImputer):
         self._fit_mechanism(encoded, self.n_jobs)
         return False
 
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        rng, opened = np.random.default_rng(seed), self._encode_matrix(x, m)
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
+        rng, opened = np.random.default_rng(seed.cells), self._encode_matrix(x, m)
         each = [self.matrix_.decode(self.chain_.draw(opened, rng)) for _ in range(n)]
         drawn = np.stack(each, axis=1)
         if self.mechanism_ is None or not self.mechanism_.tilts:
             return drawn
-        return self.mechanism_.redraw(drawn, *self._predictions(x, m), seed)
+        return self.mechanism_.redraw(drawn, *self._predictions(x, m), seed.cells)
 
 
 def part_of(arrays: Mapping[str, Any], prefix: str) -> dict[str, NDArray[Any]]:

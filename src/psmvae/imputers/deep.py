@@ -6,7 +6,7 @@ import dataclasses
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from psmvae._quiet import WITH_PROGRESS, unchanged_settings
 from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
+from psmvae.imputers.blocks import BLOCK_ROWS, BlockSeed
 from psmvae.imputers.fit_warnings import warn_of_fit
 from psmvae.imputers.memory import MANY_COLUMNS, check_memory
 from psmvae.imputers.progress import both, progress_bar
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from psmvae.nn.columns import Columns, Layout
     from psmvae.nn.noise import Noise
     from psmvae.training.recipe import Recipe
+    from psmvae.training.shard import Shard
 # Training of all deep models of the paper.
 PAPER_TRAINING: dict[str, Any] = {
     "input_mask_rate": 0.0,
@@ -121,6 +123,8 @@ class DeepImputer(Imputer):
     verbose: bool = False
 
     _libraries = WITH_PROGRESS
+    # this process's part of each batch in data-parallel training
+    _shard: ClassVar[Shard | None] = None
 
     @abstractmethod
     def _resolve(self, m: Bools) -> Config:
@@ -185,11 +189,21 @@ class DeepImputer(Imputer):
             x, m = self._tensors(encoded.x, encoded.m)
             with progress_bar(shown=self.verbose) as show:
                 noise, report = Noise(self._seed(3), device), both(show, callback)
-                result = train(self._recipe(), x, m, self.config_, noise, report, began)
+                result = train(
+                    self._recipe(), x, m, self.config_, noise, report, began, shard=self._shard
+                )
             self._finish_fit(result.history, x, m)
             self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted
+
+    def _fit_shard(self, X: Any, shard: Shard, callback: Callback | None = None) -> Self:
+        """Fit together with the other processes of ``shard``; each is given the whole table."""
+        self.__dict__["_shard"] = shard
+        try:
+            return self.fit(X, callback=callback)
+        finally:
+            del self.__dict__["_shard"]
 
     def _finish_fit(self, history: list[Progress], x: Tensor, m: Tensor) -> None:
         """Set the attributes that follow from a trained model; subclasses add theirs."""
@@ -214,13 +228,16 @@ class DeepImputer(Imputer):
             columns: Columns = self.model_.inputs
             return self._in_table_order(columns.point(expected).double().cpu().numpy())
 
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
+    def _block_rows(self) -> int:
+        return BLOCK_ROWS[next(self.model_.parameters()).device.type]
+
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
         import torch
 
         from psmvae.nn.matmul_backend import use_blas
 
         with use_blas(), torch.no_grad():
-            drawn = self._sampled(*self._tensors(x, m), n, seed)
+            drawn = self._sampled(*self._tensors(x, m), n, seed.cells)
             return self._in_table_order(drawn.cpu().numpy())
 
     def _in_table_order(self, values: NDArray[Any]) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from psmvae._quiet import WITH_REGRESSIONS
 from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
+from psmvae.imputers.blocks import BlockSeed
 from psmvae.imputers.chains_file import add_chains, add_mechanism, take_chains, take_mechanism
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.nonignorable import fit_mechanism, mechanism_facts
@@ -198,9 +199,9 @@ class LatentImputer(DeepImputer):
         size = float(sizes.median())
         if self.n_draws >= MANY_DRAWS and size < MIN_SAMPLE_SIZE:
             warnings.warn(
-                f"The median effective sample size of the rows is {size:.2f} of {self.n_draws} "
-                "importance draws: most imputations depend on a single draw. Increase n_draws or "
-                "set beta=1, and see effective_sample_size.",
+                f"The median effective sample size of the rows is below {MIN_SAMPLE_SIZE} of "
+                f"{self.n_draws} importance draws: most imputations depend on a single draw. "
+                "Increase n_draws or set beta=1, and see effective_sample_size.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -243,15 +244,15 @@ class LatentImputer(DeepImputer):
 
         return self.mechanism_.correct(points, x, m, predictions(self, x, m))
 
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
         from psmvae.imputers.proper import draw_chains, predictions
 
         if self.chains_ is not None:
-            return draw_chains(self, self.chains_, self._tilts(), x, m, n, seed)
+            return draw_chains(self, self.chains_, self._tilts(), x, m, n, seed.cells)
         drawn = super()._draws(x, m, n, seed)
         if not self._tilts() or self.mechanism_ is None:
             return drawn
-        return self.mechanism_.redraw(drawn, x, m, predictions(self, x, m), seed)
+        return self.mechanism_.redraw(drawn, x, m, predictions(self, x, m), seed.cells)
 
     def _draws_are_proper(self) -> bool:
         return self.chains_ is not None

@@ -17,12 +17,14 @@ from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.classical import MeanImputer, MissForestImputer
 from psmvae.imputers.deep import DeepImputer
+from psmvae.imputers.donors import check_donors
 from psmvae.imputers.file_schema import check_config, check_no_nan
 from psmvae.imputers.gain import GAINImputer
 from psmvae.imputers.mice import MICEImputer
 from psmvae.imputers.miwae import MIWAEImputer, NotMIWAEImputer
 from psmvae.imputers.model_file import from_json, read
 from psmvae.imputers.psmvae import PSMVAEImputer
+from psmvae.imputers.reference import Reference
 from psmvae.table.fields import check_fields
 from psmvae.table.schema import Schema
 
@@ -121,5 +123,10 @@ def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Impute
     imputer.missing_rate_ = state.pop("missing_rate").numpy()
     checks.shape("missing_rate", imputer.missing_rate_, (len(imputer.schema_.modelled),))
     checks.rates("missing_rate", imputer.missing_rate_)
+    names = [name for name in state if name.startswith("donors.")]
+    imputer.donors_ = {int(name.removeprefix("donors.")): state.pop(name).numpy() for name in names}
+    check_donors(imputer.donors_, imputer.schema_.modelled)
+    parts = [state.pop(f"reference.{name}").numpy() for name in ("edges", "shares", "sizes")]
+    imputer.reference_ = Reference.from_arrays(len(imputer.schema_.modelled), *parts)
     imputer._set_state(state, plain)
     return imputer

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats
+from psmvae.imputers.blocks import BlockSeed
 from psmvae.imputers.classical import ChainImputer, part_of
 from psmvae.imputers.docstrings import complete
 from psmvae.multiple.convergence import Convergence
@@ -178,8 +179,9 @@ class MICEImputer(ChainImputer):
     def _draws_donors(self) -> bool:
         return self.method == "pmm"
 
-    def _draws(self, x: Floats, m: Bools, n: int, seed: int) -> NDArray[Any]:
-        return self.chains_.draw(self._model_values(x, m), m, n, seed, tilts=self._tilts())
+    def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
+        values = self._model_values(x, m)
+        return self.chains_.draw(values, m, n, seed.cells, tilts=self._tilts())
 
     def _allowed(self) -> Bools | None:
         """Return which columns (second axis) may predict each column; None for all."""

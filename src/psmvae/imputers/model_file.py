@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 13
+FORMAT_VERSION = 14
 MASKS = (SelfMask, LogisticMask, JointMask, LatentMask, NoMask)
 # Objects that a file can hold, by name.
 PARTS: dict[str, type[Any]] = {
@@ -76,7 +76,10 @@ def save(imputer: Imputer, path: str | os.PathLike[str], *, replace: bool = True
         "psmvae": __version__,
         "document": json.dumps(document),
     }
-    state = {**arrays, "missing_rate": imputer.missing_rate_}
+    donors = {f"donors.{j}": values for j, values in imputer.donors_.items()}
+    state = {
+        **arrays, **donors, **imputer.reference_.arrays(), "missing_rate": imputer.missing_rate_
+    }  # fmt: skip
     with atomic_path(path, replace=replace) as temporary:
         write_tensors(temporary, state, metadata)
 

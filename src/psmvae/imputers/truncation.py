@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.imputers.blocks import BlockSeed
+
 if TYPE_CHECKING:
     from psmvae.kinds import Column
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Draw = Callable[[Floats, Bools, int, int], NDArray[Any]]
+Draw = Callable[[Floats, Bools, int, BlockSeed], NDArray[Any]]
 
 # Draws of a row with a cell out of bounds are first replaced as a whole, so that its cells stay
 # dependent, and then cell by cell, which accepts more of them. What remains is clipped.
 ROW_ATTEMPTS, CELL_ATTEMPTS = 3, 5
-# Distance of the seeds of the attempts; a prime unlike that of `Imputer._seed`.
-SEED_STEP = 104_729
 
 
 def truncated_draws(
-    draw: Draw, columns: Sequence[Column], x: Floats, m: Bools, n: int, seed: int
+    draw: Draw, columns: Sequence[Column], x: Floats, m: Bools, n: int, seed: BlockSeed
 ) -> NDArray[Any]:
     """Return ``draw(x, m, n, seed)`` ``(row, draw, column)`` without missing cells out of bounds.
 
@@ -48,7 +48,8 @@ def truncated_draws(
         rows, wrong = rows[again], wrong[again]
         if not rows.size:
             return drawn
-        fresh = draw(x[rows], m[rows], n, (seed + SEED_STEP * attempt) % 2**31)
+        seed = seed.again()
+        fresh = draw(x[rows], m[rows], n, seed)
         fits = ~outside(fresh, ~m[rows])
         if attempt <= ROW_ATTEMPTS:
             # (row, draw): the whole draw of a row is replaced

@@ -24,7 +24,7 @@ def bootstrap_estimates(
     n_rows = len(table)
     each = []
     for k in range(n_samples):
-        one = read_estimates(analysis(_take(table, rng.integers(n_rows, size=n_rows))))
+        one = read_estimates(analysis(take_rows(table, rng.integers(n_rows, size=n_rows))))
         check_same_terms(whole, one, ("the table", f"bootstrap sample {k}"))
         each.append(one.estimate)
     covariance = np.atleast_2d(np.cov(each, rowvar=False))
@@ -32,7 +32,7 @@ def bootstrap_estimates(
     return Estimates(whole.terms, whole.estimate, variance, covariance, whole.dfcom)
 
 
-def _take(table: Any, rows: NDArray[np.int64]) -> Any:
+def take_rows(table: Any, rows: NDArray[np.int64]) -> Any:
     """Return these rows of a table, as a table of the same type."""
     if isinstance(table, np.ndarray):
         return table[rows]

@@ -137,13 +137,16 @@ class Codec:
         *,
         rows: NDArray[np.bool_] | None = None,
         wanted: NDArray[np.bool_] | None = None,
-        donors: bool = False,
+        donors: Mapping[int, NDArray[np.float64]] | None = None,
+        check: RangeCheck | None = None,
     ) -> Filler:
         """Return a function that fills a table with model values of all rows, or of `rows`.
 
-        Where `wanted` ``(row, column)`` is False, a missing cell stays missing. With `donors`, the
-        values are observed ones, and those of this table are filled in without rounding errors.
+        Where `wanted` ``(row, column)`` is False, a missing cell stays missing. `donors` are, by
+        modelled column, values in ascending order that are filled in without rounding errors.
+        `check` counts values outside the observed range; by default those of this table.
         """
+        check = RangeCheck() if check is None else check
         frame, where = self._open(table)
         columns = []
         for j, column in enumerate(self.schema.modelled):
@@ -153,9 +156,10 @@ class Codec:
             if wanted is not None:
                 at = at[wanted[at, position]]
             if at.size:
-                columns.append(_ColumnFiller(position, j, column, cells, at, rows, donors=donors))
+                own = (donors or {}).get(j)
+                columns.append(_ColumnFiller(position, j, column, cells, at, rows, own, check))
         n_rows = frame.n_rows if rows is None else int(np.count_nonzero(rows))
-        return Filler(frame, columns, (n_rows, len(self.schema.modelled)))
+        return Filler(frame, columns, (n_rows, len(self.schema.modelled)), check)
 
     def fill(self, table: Any, x: NDArray[Any]) -> Any:
         """Return the table with the values x ``(row, column)`` in its missing cells."""
@@ -208,11 +212,71 @@ def _codes(cells: Cells, column: Column, handle_unknown: str) -> NDArray[np.floa
     return codes
 
 
+class RangeCheck:
+    """Counts filled values outside the observed range of their columns, in one table or many."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, _Outside] = {}
+
+    def add(self, column: Column, values: NDArray[np.float64]) -> None:
+        """Count the values of a column; a constant column has none outside."""
+        if not column.observed or column.n_observed < MIN_OBSERVED:
+            return
+        smallest, largest = column.observed
+        # a range may overflow
+        width = float(np.float64(largest) / 2 - np.float64(smallest) / 2) * 2
+        if not 0 < width < np.inf:
+            return
+        # up to a bound every value is possible
+        low = smallest if column.low is None else column.low
+        high = largest if column.high is None else column.high
+        with np.errstate(over="ignore"):
+            away = np.maximum(low - values, values - high) / width
+        count = self._counts.setdefault(column.name, _Outside(column.n_observed))
+        count.n_filled += away.size
+        count.n_outside += int(np.count_nonzero(away > RANGE_TOLERANCE))
+        count.furthest = max(count.furthest, float(away.max(initial=0.0)))
+
+    def warn(self) -> None:
+        """Warn of columns with too many values outside the observed range, or too far from it."""
+        found = {
+            name: count.n_outside for name, count in self._counts.items() if count.is_suspicious
+        }
+        if found:
+            warnings.warn(OutsideRangeWarning(found), stacklevel=4)
+
+
+@dataclass
+class _Outside:
+    """Numbers of filled values of a column, and of those outside the observed range."""
+
+    n_observed: int
+    n_filled: int = 0
+    n_outside: int = 0
+    furthest: float = 0.0
+
+    @property
+    def is_suspicious(self) -> bool:
+        """Whether the values outside the observed range are too many or too far from it.
+
+        Of draws like the n observed values, a share of 2 / (n + 1) is outside on average.
+        """
+        expected = 2 / (self.n_observed + 1)
+        too_many = self.n_outside > (MAX_SHARE_OUTSIDE + 2 * expected) * self.n_filled
+        return (too_many and self.n_outside >= MIN_OUTSIDE) or self.furthest > MAX_RANGES
+
+
 class Filler:
     """Fills one table with model values; see `Codec.filler`."""
 
-    def __init__(self, frame: Frame, columns: list[_ColumnFiller], shape: tuple[int, int]) -> None:
-        self._frame, self._columns, self._shape = frame, columns, shape
+    def __init__(
+        self,
+        frame: Frame,
+        columns: list[_ColumnFiller],
+        shape: tuple[int, int],
+        check: RangeCheck,
+    ) -> None:
+        self._frame, self._columns, self._shape, self._check = frame, columns, shape, check
 
     def __call__(self, x: NDArray[Any]) -> Any:
         """Return the table with the values x ``(row, column)`` in its missing cells."""
@@ -230,9 +294,7 @@ class Filler:
 
     def warn(self) -> None:
         """Warn of the values filled so far that are outside the observed range."""
-        found = {column.name: column.n_outside for column in self._columns if column.is_suspicious}
-        if found:
-            warnings.warn(OutsideRangeWarning(found), stacklevel=3)
+        self._check.warn()
 
 
 class _ColumnFiller:
@@ -246,13 +308,12 @@ class _ColumnFiller:
         cells: Cells,
         at: NDArray[np.intp],
         rows: NDArray[np.bool_] | None,
-        *,
-        donors: bool,
+        donors: NDArray[np.float64] | None,
+        check: RangeCheck,
     ) -> None:
         self.position, self.name, self.at = position, column.name, at
         self._j, self._column, self._cells = j, column, cells
-        self.n_outside = self._n_filled = 0
-        self._furthest = 0.0
+        self._check = check
         self._rows = at
         if rows is not None:
             if not rows[at].all():
@@ -261,25 +322,12 @@ class _ColumnFiller:
             self._rows = (np.cumsum(rows) - 1)[at]
         self._widen = _needs_fractions(self._column, self._cells)
         self._levels = _level_array(self._column) if self._column.levels else None
-        self._donors = np.zeros(0)
-        # whole numbers are rounded anyway
-        if donors and column.kind in ("real", "positive"):
-            self._donors = np.unique(cells.observed().astype(np.float64))
+        self._donors = donors
 
     def new(self, x: NDArray[Any]) -> New:
         """Return the values of the cells to fill."""
         picked = x[self._rows, self._j].astype(np.float64)
         return New(self._cells, self._restored(picked), self._widen, self.at)
-
-    @property
-    def is_suspicious(self) -> bool:
-        """Whether the values outside the observed range are too many or too far from it.
-
-        Of draws like the n observed values, a share of 2 / (n + 1) is outside on average.
-        """
-        expected = 2 / (self._column.n_observed + 1)
-        too_many = self.n_outside > (MAX_SHARE_OUTSIDE + 2 * expected) * self._n_filled
-        return (too_many and self.n_outside >= MIN_OUTSIDE) or self._furthest > MAX_RANGES
 
     def _restored(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Return table values of model values: float64, or the levels' own type."""
@@ -294,11 +342,11 @@ class _ColumnFiller:
         with np.errstate(over="ignore"):
             values: NDArray[Any] = KINDS[column.kind].restore(x, column)
         values = as_numpy(values, np.dtype(np.float64))
-        if self._donors.size:
-            values = _snapped(values, self._donors)
+        if self._donors is not None:
+            values = snapped(values, self._donors)
         if column.low is not None or column.high is not None:
             values = np.clip(values, column.low, column.high)
-        self._compare(values)
+        self._check.add(column, values)
         if self._levels is not None:
             values = self._levels[np.clip(np.rint(values), 0, column.n_levels - 1).astype(np.intp)]
         untyped = cells.storage == "object" and cells.family == "nothing"
@@ -308,26 +356,8 @@ class _ColumnFiller:
             values = as_numpy(values, np.dtype(np.int64))
         return values
 
-    def _compare(self, values: NDArray[np.float64]) -> None:
-        """Count the values outside the observed range; a constant column has none."""
-        if not self._column.observed or self._column.n_observed < MIN_OBSERVED:
-            return
-        smallest, largest = self._column.observed
-        # a range may overflow
-        width = float(np.float64(largest) / 2 - np.float64(smallest) / 2) * 2
-        if not 0 < width < np.inf:
-            return
-        # up to a bound every value is possible
-        low = smallest if self._column.low is None else self._column.low
-        high = largest if self._column.high is None else self._column.high
-        with np.errstate(over="ignore"):
-            away = np.maximum(low - values, values - high) / width
-        self._n_filled += away.size
-        self.n_outside += int(np.count_nonzero(away > RANGE_TOLERANCE))
-        self._furthest = max(self._furthest, float(away.max(initial=0.0)))
 
-
-def _snapped(values: NDArray[np.float64], donors: NDArray[np.float64]) -> NDArray[np.float64]:
+def snapped(values: NDArray[np.float64], donors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the values, or the ascending donors that differ from them by rounding errors."""
     after = np.searchsorted(donors, values).clip(0, len(donors) - 1)
     before = np.maximum(after - 1, 0)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.table.codec import Codec
+from psmvae.table.codec import Codec, RangeCheck
 from psmvae.table.derived import Derivation, check_derived
 from psmvae.table.frames import Frame
 from psmvae.table.where import read_where
@@ -31,8 +31,10 @@ class Completion:
         The rows that model values are given for.
     where : table, optional
         Which missing cells to fill; see `read_where`.
-    donors : bool, default=False
-        Whether the values of numeric columns are observed ones, up to rounding errors.
+    donors : mapping of int to ndarray, optional
+        Values of modelled columns that are filled in without rounding errors.
+    check : RangeCheck, optional
+        Counts filled values outside the observed range, of several tables together.
     """
 
     def __init__(
@@ -43,10 +45,11 @@ class Completion:
         rows: Bools,
         where: Any = None,
         *,
-        donors: bool = False,
+        donors: Mapping[int, NDArray[np.float64]] | None = None,
+        check: RangeCheck | None = None,
     ) -> None:
         wanted = read_where(where, frame)
-        self._filler = codec.filler(frame, rows=rows, wanted=wanted, donors=donors)
+        self._filler = codec.filler(frame, rows=rows, wanted=wanted, donors=donors, check=check)
         self._derivation = None
         if codec.schema.formulas:
             # an array may have been fitted under other names
@@ -69,6 +72,11 @@ class Completion:
             for position, changed in self._derivation.changed.items():
                 mask[:, position] |= changed
         return mask
+
+    @property
+    def undefined(self) -> dict[str, int]:
+        """Numbers of rows with a formula that is not finite, by derived column."""
+        return {} if self._derivation is None else self._derivation.undefined
 
     def warn(self) -> None:
         """Warn of implausible values, once for all completed tables."""

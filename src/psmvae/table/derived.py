@@ -103,7 +103,7 @@ class Derivation:
     ) -> None:
         self._frame, self._formulas, self._where, self._wanted = frame, formulas, where, wanted
         self.changed: dict[int, Bools] = {}
-        self._n_undefined = dict.fromkeys(formulas, 0)
+        self.undefined = dict.fromkeys(formulas, 0)
 
     def __call__(self, table: Any) -> Any:
         """Return a filled table with its derived columns computed.
@@ -128,7 +128,7 @@ class Derivation:
             result = formula(inputs)
             known = np.all([~np.isnan(values) for values in inputs.values()], axis=0)
             undefined = due & known & ~np.isfinite(result)
-            self._n_undefined[name] = max(self._n_undefined[name], int(undefined.sum()))
+            self.undefined[name] = max(self.undefined[name], int(undefined.sum()))
             filled_rows[name] = due & np.isfinite(result)
             rows = np.flatnonzero(filled_rows[name])
             if rows.size:
@@ -141,7 +141,7 @@ class Derivation:
 
     def warn(self) -> None:
         """Warn of formulas that were not finite."""
-        for name, n_rows in self._n_undefined.items():
+        for name, n_rows in self.undefined.items():
             if n_rows:
                 warning = FormulaDomainWarning(name, self._formulas[name].text, n_rows)
                 warnings.warn(warning, stacklevel=4)

@@ -52,7 +52,7 @@ def read_table(path: str | os.PathLike[str], *, na: Sequence[str] = ()) -> Any:
 
         return infer_types(mark_missing(text, na))
     # a single string is one code, not one for each of its letters
-    return _mark_missing(_read_binary(source, ending), [na] if isinstance(na, str) else list(na))
+    return mark_values(_read_binary(source, ending), [na] if isinstance(na, str) else list(na))
 
 
 def read_text(path: str | os.PathLike[str]) -> Any:
@@ -206,7 +206,7 @@ def _read_feather(path: Path) -> Any:
             return stream.read_all()
 
 
-def _mark_missing(table: Any, na: Sequence[str]) -> Any:
+def mark_values(table: Any, na: Sequence[str]) -> Any:
     """Return the table with nulls where a string is in `na`, or a number equals one in `na`."""
     import pyarrow as pa
     import pyarrow.compute as pc

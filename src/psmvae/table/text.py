@@ -10,12 +10,14 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
 import narwhals.stable.v2 as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from psmvae.table.errors import TableError
@@ -38,35 +40,72 @@ _REMEDY = {
 def parse_text(path: Path, separator: str) -> Any:
     """Return the text of each cell of a file, a table of strings without nulls."""
     names = _header(path, separator)
+    try:
+        table = pa_csv.read_csv(path, **_options(names, separator))
+    except (pa.ArrowException, OSError) as error:
+        raise _problem(path, separator, len(names), error) from error
+    _check_names(path, names, table.column_names)
+    return table
+
+
+def stream_text(path: Path, separator: str) -> Iterator[Any]:
+    """Return the tables of `parse_text` for one part of a file after another.
+
+    ``path`` is a path, or an object with ``name`` and ``open`` for the content of a file elsewhere.
+    """
+    names = _header(path, separator)
+    try:
+        with _open(path) as file, pa_csv.open_csv(file, **_options(names, separator)) as reader:
+            _check_names(path, names, reader.schema.names)
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+    except (pa.ArrowException, OSError) as error:
+        raise _problem(path, separator, len(names), error) from error
+
+
+def _options(names: list[str], separator: str) -> dict[str, Any]:
     types = dict.fromkeys(names, pa.string())
     convert = pa_csv.ConvertOptions(strings_can_be_null=False, column_types=types)
     # in a file with one column an empty line is a missing cell
     parse = pa_csv.ParseOptions(
         delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
     )
-    try:
-        table = pa_csv.read_csv(path, convert_options=convert, parse_options=parse)
-    except (pa.ArrowException, OSError) as error:
-        raise _problem(path, separator, len(names), error) from error
-    if table.column_names == [""] != names:
+    return {"convert_options": convert, "parse_options": parse}
+
+
+def _check_names(path: Path, names: list[str], found: list[str]) -> None:
+    if found == [""] != names:
         raise TableError(f"{path}: the first line is empty; expected a line of column names")
-    if table.column_names != names:
-        found = quoted(table.column_names)
-        raise TableError(f"{path}: the line of column names cannot be read: {found}")
-    return table
+    if found != names:
+        raise TableError(f"{path}: the line of column names cannot be read: {quoted(found)}")
 
 
 def write_text(table: Any, to: Path | io.BytesIO, separator: str, *, compress: bool) -> None:
     """Write an Arrow table as CSV, quoting only what needs it."""
-    with to if isinstance(to, io.BytesIO) else to.open("wb") as file:
-        # without name and time in the header, the same table gives the same bytes
-        stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
-        with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
-            writer = csv.writer(lines, delimiter=separator, lineterminator="\n")
-            writer.writerow(table.column_names)
+    with (
+        to if isinstance(to, io.BytesIO) else to.open("wb") as file,
+        text_writer(file, table.column_names, separator, compress=compress) as write,
+    ):
+        write(table)
+
+
+@contextmanager
+def text_writer(
+    file: Any, names: Sequence[str], separator: str, *, compress: bool
+) -> Iterator[Callable[[Any], None]]:
+    """Write the column names, and yield a function that writes the rows of Arrow tables."""
+    # without name and time in the header, the same table gives the same bytes
+    stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
+    with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines, delimiter=separator, lineterminator="\n")
+        writer.writerow(names)
+
+        def write(table: Any) -> None:
             for batch in table.to_batches(max_chunksize=_BATCH):
                 columns = [_format_cells(column) for column in batch.columns]
                 writer.writerows(zip(*columns, strict=True))
+
+        yield write
 
 
 def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
@@ -79,6 +118,16 @@ def keep_text(filled: Any, text: Any, *, digits: int = 6) -> Any:
         )
     columns = {name: _keep_text(table[name], text[name], digits) for name in text.column_names}
     return pa.table(columns)
+
+
+def text_of_unchanged(text: Any, table: Any, filled: Any, columns: Iterable[str]) -> Any:
+    """Return the text of a table without the cells of some columns that have changed."""
+    for name in columns:
+        before, after = table[name], filled[name]
+        same = pc.equal(before.cast(after.type), after).fill_null(False)
+        kept = pc.if_else(same, text[name], pa.scalar(None, text[name].type))
+        text = text.set_column(text.column_names.index(name), name, kept)
+    return text
 
 
 def _keep_text(column: Any, text: Any, digits: int) -> Any:
@@ -138,7 +187,8 @@ def _format(number: Any, digits: int | None) -> str:
 
 
 def _open(path: Path) -> IO[bytes]:
-    if path.name.lower().endswith(".gz"):
+    # `Place.open` decompresses
+    if path.name.lower().endswith(".gz") and hasattr(path, "stem"):
         return cast("IO[bytes]", gzip.open(path, "rb"))
     return path.open("rb")
 

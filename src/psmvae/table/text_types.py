@@ -42,6 +42,55 @@ def infer_types(text: Any) -> Any:
     return pa.table(dict(zip(text.column_names, columns, strict=True)))
 
 
+class TypeScan:
+    """The types of `infer_types` for a table that is read in parts.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        # conversions that hold all cells so far, by number
+        self._possible = {name: list(range(len(_CONVERSIONS))) for name in names}
+        self._empty = dict.fromkeys(names, True)
+        self._labels = dict.fromkeys(names, False)
+
+    def add(self, text: Any) -> None:
+        """Take a part of the table into account: strings, null where missing."""
+        for name, possible in self._possible.items():
+            column = text[name].drop_null()
+            if len(column) == 0:
+                continue
+            self._empty[name] = False
+            possible[:] = [k for k in possible if _holds(_CONVERSIONS[k], column)]
+            if possible and possible[0] == 0 and not self._labels[name]:
+                self._labels[name] = _has_leading_zeros(column)
+
+    def convert(self, text: Any) -> Any:
+        """Return a part of the table with the types of the whole table."""
+        columns = {name: self._convert(name, text[name]) for name in text.column_names}
+        return pa.table(columns)
+
+    def _convert(self, name: str, column: Any) -> Any:
+        possible = self._possible[name]
+        if self._empty[name]:
+            return pa.nulls(len(column))
+        is_label = bool(possible) and possible[0] == 0 and self._labels[name]
+        return column if is_label or not possible else _CONVERSIONS[possible[0]](column)
+
+
+def _holds(convert: Callable[[Any], Any], column: Any) -> bool:
+    try:
+        # most types do not hold the first cell, which is faster to test than all cells
+        convert(column.slice(0, 1))
+        convert(column)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _typed(column: Any) -> Any:
     if column.null_count == len(column):
         return pa.nulls(len(column))

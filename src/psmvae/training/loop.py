@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -19,7 +20,8 @@ from psmvae.training.data import TrainingData
 from psmvae.training.pretrain import pretrain
 from psmvae.training.progress import Progress
 from psmvae.training.recipe import Recipe
-from psmvae.training.step import Stepper
+from psmvae.training.shard import Shard
+from psmvae.training.step import training_step
 from psmvae.training.stopping import EarlyStopping, TimeBudget, defer_interrupt, validation_error
 from psmvae.training.weights import Weights
 
@@ -60,20 +62,26 @@ def train(
     callback: Callable[[Progress], None] | None = None,
     began: float | None = None,
     wrap_loss: LossWrapper | None = None,
+    shard: Shard | None = None,
 ) -> TrainingResult:
     """Train all members of a model side by side.
 
     The phases are: initial weights from the table, pre-training, warm-up of a mask model, epochs
     with early stopping, calibration on the validation cells. Ctrl-C and the end of ``max_time``
     stop after the current step and keep the best weights so far.
+
+    ``shard`` is this process's part of each batch in data-parallel training. Its first process
+    decides by its clock and its validation errors, so that all take the same steps; Ctrl-C is then
+    not deferred.
     """
-    began = time.perf_counter() if began is None else began
-    budget = TimeBudget(config.max_time, x.device, began)
+    shard = shard or Shard()
+    began = shard.agree(time.perf_counter() if began is None else began)
+    budget = TimeBudget(config.max_time, x.device, began, shard=shard)
     data, order = _prepare(x, m, config, noise)
     recipe.initialise(data, noise)
     calibration_fraction = _reserve_calibration(recipe, data, budget)
-    with defer_interrupt() as interrupt:
-        trainer = Trainer(recipe, data, config, noise, budget, interrupt, callback)
+    with defer_interrupt() if shard.size == 1 else nullcontext(threading.Event()) as interrupt:
+        trainer = Trainer(recipe, data, config, noise, budget, interrupt, callback, shard)
         trainer.run(wrap_loss)
         if data.has_validation_cells:
             recipe.calibrate(data, noise, calibration_fraction)
@@ -136,6 +144,7 @@ class Trainer:
     budget: TimeBudget
     interrupt: threading.Event
     callback: Callable[[Progress], None] | None
+    shard: Shard = field(default_factory=Shard)
     result: TrainingResult = field(default_factory=TrainingResult, init=False)
     pretrain_epochs: int = field(default=0, init=False)
 
@@ -157,8 +166,11 @@ class Trainer:
 
     def run(self, wrap_loss: LossWrapper | None = None) -> None:
         """Run all phases and give the model its final weights."""
+        model = self.recipe.model
+        self.shard.synchronise((*model.parameters(), *model.buffers()))
         self._pretrain()
-        weights = Weights(self.recipe.model.parameters(), self.config.weight_average)
+        self.shard.synchronise((*model.parameters(), *model.buffers()))
+        weights = Weights(model.parameters(), self.config.weight_average)
         self._warm_up(weights)
         self._run_epochs(weights, wrap_loss)
         weights.restore(best=self.has_validation_cells)
@@ -189,9 +201,10 @@ class Trainer:
 
         model, size = self.recipe.model, config.pretrain_batch_size
         shown = report if self.has_validation_cells else None
-        self.stopping.pretrained = pretrain(
-            phase, model, data, self.noise, size, fraction_done, self.stream, shown
+        accepted = pretrain(
+            phase, model, data, self.noise, size, fraction_done, self.stream, shown, self.shard
         )
+        self.stopping.pretrained = self.shard.agree_on(accepted)
 
     def _warm_up(self, weights: Weights) -> None:
         """Train only the warm-up parameters."""
@@ -237,7 +250,7 @@ class Trainer:
                 self.result.timed_out = epoch < n_epochs
                 break
 
-    def _run_steps(self, step: Stepper, n_steps: int) -> None:
+    def _run_steps(self, step: Callable[[Tensor], None], n_steps: int) -> None:
         """Run steps on batches of the shuffled rows."""
         shuffled = self.noise.shuffles(self.data.n_members, self.data.n_rows)
         for k in range(n_steps):
@@ -247,20 +260,23 @@ class Trainer:
 
     def _stepper(
         self, weights: Weights, loss: Loss, learning_rate: float, positions: Tensor | None = None
-    ) -> Stepper:
+    ) -> Callable[[Tensor], None]:
         """Make a training step; with ``positions`` it moves these weights only."""
         adam = Adam(weights.flat, learning_rate)
         data, noise, rate = self.data, self.noise, self.config.input_mask_rate
 
-        def step(rows: Tensor) -> None:
+        def gradient(rows: Tensor, noise: Noise) -> None:
             with allow_tf32(data.x.device):
                 # members are independent, so their losses add up
                 loss(data.batch(rows, rate, noise), noise).mean(1).sum().backward()
             weights.collect_gradients(positions)
+
+        def update() -> None:
+            weights.clip_gradients()
             adam.step()
             weights.update_average()
 
-        return Stepper(step, noise, self.stream)
+        return training_step(gradient, update, weights, noise, self.stream, self.shard)
 
     def _must_stop(self) -> bool:
         """Whether the current step is the last one."""
@@ -269,7 +285,7 @@ class Trainer:
     def _validation_error(self, weights: Weights) -> Tensor:
         """Measure the validation error of the average weights."""
         with weights.averaged():
-            return validation_error(self.recipe.model, self.data)
+            return self.shard.agree_on(validation_error(self.recipe.model, self.data))
 
     def _report(self, epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
         """Add to the history and call the callback."""

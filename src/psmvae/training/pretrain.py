@@ -13,7 +13,8 @@ from psmvae.nn.noise import Noise
 from psmvae.training.adam import Adam
 from psmvae.training.data import TrainingData
 from psmvae.training.recipe import Pretraining, Trainable
-from psmvae.training.step import Stepper
+from psmvae.training.shard import Shard
+from psmvae.training.step import training_step
 from psmvae.training.stopping import validation_error
 from psmvae.training.weights import Weights
 
@@ -45,12 +46,14 @@ def pretrain(
     fraction_done: Callable[[int], float],
     stream: torch.cuda.Stream | None = None,
     report: Callable[[Tensor], None] | None = None,
+    shard: Shard | None = None,
 ) -> Tensor:
     """Train only the parameters of the pre-training phase, then freeze them.
 
     The last weights are kept, not those with the lowest validation error: while the learning rate
     is high, differences between the errors of a thousand rows are mostly noise.
     """
+    shard = shard or Shard()
     weights = Weights(pretraining.parameters, decay=0.0)
     # a captured step reads its learning rate from a tensor
     adam = Adam(weights.flat, data.x.new_zeros(()) if data.x.is_cuda else 0.0)
@@ -58,15 +61,19 @@ def pretrain(
     weight_decay = min(WEIGHT_DECAY / max(1.0, float(data.m.sum(1).mean())), 1 / LEARNING_RATE)
     column_rates = data.column_mask_rates(INPUT_MASK_RATE)
 
-    def one_step(rows: Tensor) -> None:
+    def gradient(rows: Tensor, noise: Noise) -> None:
         batch = data.batch(rows, INPUT_MASK_RATE, noise, column_rates)
         with allow_tf32(data.x.device):
             pretraining.loss(batch, noise).mean(1).sum().backward()
         weights.collect_gradients()
+
+    def update() -> None:
+        weights.clip_gradients()
         adam.step()
         weights.shrink(weight_decay * adam.learning_rate)
 
-    step, size = Stepper(one_step, noise, stream), min(batch_size, data.n_rows)
+    step = training_step(gradient, update, weights, noise, stream, shard)
+    size = min(batch_size, data.n_rows)
     fraction, n_steps, n_reports = fraction_done(0), 0, 0
     while fraction < 1:
         shuffled = noise.shuffles(data.n_members, data.n_rows)
@@ -77,7 +84,7 @@ def pretrain(
             fraction = fraction_done(n_steps)
             if report is not None and fraction * N_REPORTS >= n_reports + 1:
                 n_reports = int(fraction * N_REPORTS)
-                report(validation_error(model, data))
+                report(shard.agree_on(validation_error(model, data)))
             if fraction >= 1:
                 break
     weights.release()

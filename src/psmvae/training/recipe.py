@@ -22,6 +22,9 @@ class Trainable(Protocol):
     def parameters(self) -> Iterator[nn.Parameter]:
         """Iterate over the parameters; their first axis is the member."""
 
+    def buffers(self) -> Iterator[Tensor]:
+        """Iterate over the tensors that are not trained."""
+
     def predict(self, batch: Batch) -> Tensor:
         """E[statistics(x)] of every cell given the visible ones, ``(member, row, statistic)``."""
 

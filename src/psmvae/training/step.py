@@ -8,10 +8,53 @@ import torch
 from torch import Tensor
 
 from psmvae.nn.noise import Noise
+from psmvae.training.shard import Shard
+from psmvae.training.weights import Weights
 
 # Steps without a graph before one is captured. They allocate workspaces and handles, which is not
 # allowed during capture.
 EAGER_STEPS = 3
+
+# the gradient of the rows ``(member, row)`` of a batch, with their noise
+Gradient = Callable[[Tensor, Noise], None]
+
+
+def training_step(
+    gradient: Gradient,
+    update: Callable[[], None],
+    weights: Weights,
+    noise: Noise,
+    stream: torch.cuda.Stream | None,
+    shard: Shard,
+) -> Callable[[Tensor], None]:
+    """Make a training step: the gradient of ``weights`` for a batch, and their update.
+
+    In data-parallel training the gradients are averaged in between, outside of captured graphs.
+    """
+
+    def whole(rows: Tensor) -> None:
+        gradient(rows, noise)
+        update()
+
+    if shard.size == 1:
+        return Stepper(whole, noise, stream)
+
+    def part(rows: Tensor) -> None:
+        gradient(shard.rows(rows), shard.noise(noise, rows.shape[1]))
+
+    def update_after(rows: Tensor) -> None:
+        del rows
+        update()
+
+    first, last = Stepper(part, noise, stream), Stepper(update_after, noise, stream)
+
+    def step(rows: Tensor) -> None:
+        first(rows)
+        if weights.flat.grad is not None:
+            shard.average(weights.flat.grad, rows.shape[1])
+        last(rows)
+
+    return step
 
 
 class Stepper:

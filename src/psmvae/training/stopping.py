@@ -14,6 +14,7 @@ from torch import Tensor
 
 from psmvae.training.data import TrainingData
 from psmvae.training.recipe import Trainable
+from psmvae.training.shard import Shard
 
 # Relative reduction of the validation error that counts as an improvement.
 MIN_RELATIVE_GAIN = 1e-4
@@ -67,19 +68,20 @@ class TimeBudget:
     """Seconds since the start of a fit, against its limit ``max_time``; None is no limit.
 
     ``began`` is `time.perf_counter` at the start of the fit. ``reserve`` is kept for what follows
-    the training steps.
+    the training steps. In data-parallel training the time is that of the first process.
     """
 
     max_time: float | None
     device: torch.device
     began: float = field(default_factory=time.perf_counter)
     reserve: float = 0.0
+    shard: Shard = field(default_factory=Shard)
 
     def now(self) -> float:
         """Return `time.perf_counter` once all queued work of the device is done."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        return time.perf_counter()
+        return self.shard.agree(time.perf_counter())
 
     @property
     def elapsed(self) -> float:

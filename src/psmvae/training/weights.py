@@ -56,25 +56,30 @@ class Weights:
                 p.requires_grad_(True)
 
     @torch.no_grad()
-    def collect_gradients(
-        self, positions: Tensor | None = None, max_norm: float = MAX_GRADIENT_NORM
-    ) -> None:
-        """Move the gradients of the parameters to ``flat.grad`` and clip them for each member.
-
-        A member whose gradient is not finite gets a gradient of 0, and does not affect the others.
-        """
+    def collect_gradients(self, positions: Tensor | None = None) -> None:
+        """Move the gradients of the parameters to ``flat.grad``."""
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
         gradient = torch.cat([one.flatten(1) for one in gradients], 1)
         if positions is not None:
             gradient = gradient * positions
         for p in self.parameters:
             p.grad = None
+        self.flat.grad = gradient
+
+    @torch.no_grad()
+    def clip_gradients(self, max_norm: float = MAX_GRADIENT_NORM) -> None:
+        """Clip ``flat.grad`` for each member, in place.
+
+        A member whose gradient is not finite gets a gradient of 0, and does not affect the others.
+        """
+        gradient = self.flat.grad
+        if gradient is None:
+            return
         norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
         # on a CPU most steps need no scaling; on a GPU the test would wait for the device
         if gradient.is_cuda or not bool((norm <= max_norm).all()):
             factor = max_norm / norm.clamp(min=max_norm)
-            gradient = torch.where(norm < torch.inf, gradient * factor, self.zero)
-        self.flat.grad = gradient
+            gradient.copy_(torch.where(norm < torch.inf, gradient * factor, self.zero))
 
     @torch.no_grad()
     def shrink(self, fraction: Tensor | float) -> None:

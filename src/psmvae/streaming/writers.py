@@ -1,0 +1,86 @@
+"""Output files that are written batch by batch and appear when they are complete."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from psmvae.sources.places import filesystem_of
+from psmvae.table.paths import SEPARATORS, atomic_path, extension
+from psmvae.table.text import text_writer
+
+Write = Callable[[Any], None]
+
+
+@contextmanager
+def table_writer(path: str, schema: Any, group_rows: int) -> Iterator[Write]:
+    """Yield a function that writes Arrow tables to a file; an error leaves no file.
+
+    Parameters
+    ----------
+    path : str
+        A path or a URI; the extension gives the format.
+    schema : pyarrow.Schema
+        The schema of the tables; in text files all columns are strings.
+    group_rows : int
+        Rows of a row group, which are held in memory.
+    """
+    ending = extension(path)
+    with _output(path) as file:
+        if ending in SEPARATORS:
+            separator, compress = SEPARATORS[ending], ending.endswith(".gz")
+            with text_writer(file, schema.names, separator, compress=compress) as write:
+                yield write
+        elif ending == ".parquet":
+            with pq.ParquetWriter(file, schema) as parquet, _grouped(parquet, group_rows) as write:
+                yield write
+        else:
+            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            with pa.ipc.new_file(file, schema, options=options) as arrow:
+                yield arrow.write_table
+
+
+@contextmanager
+def _grouped(parquet: Any, group_rows: int) -> Iterator[Write]:
+    """Collect tables until they fill a row group."""
+    held: list[Any] = []
+
+    def flush() -> None:
+        if held:
+            table = pa.concat_tables(held)
+            parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+            held.clear()
+
+    def write(table: Any) -> None:
+        held.append(table)
+        if sum(one.num_rows for one in held) >= group_rows:
+            flush()
+
+    yield write
+    flush()
+
+
+@contextmanager
+def _output(path: str) -> Iterator[Any]:
+    """Yield an open file that becomes ``path`` when the block ends without an error."""
+    filesystem, inner = filesystem_of(path)
+    if filesystem is None:
+        Path(inner).parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(inner) as temporary, temporary.open("wb") as file:
+            yield file
+        return
+    temporary_path = f"{inner}.{secrets.token_hex(8)}.tmp"
+    filesystem.create_dir(inner.rpartition("/")[0], recursive=True)
+    try:
+        with filesystem.open_output_stream(temporary_path) as file:
+            yield file
+    except BaseException:
+        filesystem.delete_file(temporary_path)
+        raise
+    filesystem.move(temporary_path, inner)
