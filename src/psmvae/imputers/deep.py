@@ -124,7 +124,7 @@ class DeepImputer(Imputer):
 
     _libraries = WITH_PROGRESS
     # this process's part of each batch in data-parallel training
-    _shard: ClassVar[Shard | None] = None
+    _shard: ClassVar[Any] = None
 
     @abstractmethod
     def _resolve(self, m: Bools) -> Config:

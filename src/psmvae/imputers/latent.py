@@ -50,7 +50,7 @@ PAPER: dict[str, Any] = PAPER_TRAINING | {
 # With fewer draws than this a user expects a rough estimate and gets no warning.
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
 # Rows whose masks are explained; more would change the odds of going missing by little.
-MAX_MASK_ROWS = 10_000
+MAX_MASK_ROWS = 5000
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

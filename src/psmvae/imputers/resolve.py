@@ -26,12 +26,12 @@ MAX_STEPS = 20_000
 MIN_EPOCHS, MAX_EPOCHS = 100, 1000
 # Pre-training of a regression converges within these limits. A row takes less time in a larger
 # batch.
-PRETRAIN_EPOCHS, PRETRAIN_STEPS = 150, 8000
-MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 512
+PRETRAIN_EPOCHS, PRETRAIN_STEPS = 140, 8000
+MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 400
 # Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
 # not lower the error of single imputations. A CPU takes fewer, since each costs several times as
 # much as a step of the regression.
-POST_PRETRAIN_STEPS, POST_PRETRAIN_STEPS_CPU = 1500, 600
+POST_PRETRAIN_STEPS, POST_PRETRAIN_STEPS_CPU = 1500, 300
 MANY_COLUMNS = 40
 # A CPU with fewer seconds for each row and member than this gets the fast preset: it passes over
 # the rows so few times that other settings reach a lower error (letter and wine, `max_time` as long
@@ -95,8 +95,8 @@ def batch_size_for(n_rows: int) -> int:
 
 
 def pretrain_batch_size_for(n_rows: int) -> int:
-    """At least 25 steps of pre-training an epoch where batches of 200 rows allow it."""
-    return max(MIN_PRETRAIN_BATCH, min(MAX_PRETRAIN_BATCH, n_rows // 25))
+    """Some 13 steps of pre-training an epoch, or more where the table has many rows."""
+    return max(MIN_PRETRAIN_BATCH, min(MAX_PRETRAIN_BATCH, n_rows // 13))
 
 
 def max_epochs_for(n_rows: int, batch_size: int) -> int:

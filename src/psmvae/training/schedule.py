@@ -13,7 +13,7 @@ LEARNING_RATE, BATCH_SIZE = 4e-3, 200
 WARM_UP_STEPS = 200
 # Relative reduction of the validation error in the second half of the steps so far that is worth
 # going on for, and the number of steps before the first comparison.
-WORTHWHILE_GAIN, MIN_STEPS = 0.015, 600
+WORTHWHILE_GAIN, MIN_STEPS = 0.01, 600
 # The constant rate takes at most this fraction of the steps or of the time. The decay takes
 # DECAY_RATIO times as many steps as were taken until then, which is the rest at most.
 MAX_CONSTANT_FRACTION = 0.6
