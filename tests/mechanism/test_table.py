@@ -1,5 +1,6 @@
 """What is found in simulated tables."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -276,9 +277,9 @@ def test_a_complete_table_has_no_mechanism():
 def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
     from psmvae.mechanism.table import Mechanism
 
-    plain = Mechanism.fit
+    plain = Mechanism._fit
     monkeypatch.setattr(
-        Mechanism, "fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
+        Mechanism, "_fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
     )
     full, rng = numbers(200, 45)
     found = mechanism_of(full.mask(rng.random(full.shape) < 0.3))
@@ -297,6 +298,23 @@ def test_frames_of_each_library(few_trees):
         assert len(odds) > 5
     with pytest.raises(KeyError):
         found.odds("nothing")
+
+
+def test_masks_are_compared_once(few_trees, monkeypatch):
+    from psmvae.mechanism import table as module
+
+    calls, missing_with = [], module.missing_with
+    monkeypatch.setattr(module, "missing_with", lambda m, j: calls.append(j) or missing_with(m, j))
+    full, rng = numbers(100, 47)
+    mechanism_of(full.mask(rng.random(full.shape) < 0.3))
+    assert sorted(calls) == [0, 1, 2]
+
+
+def test_large_limits_are_written_out(few_trees):
+    full, rng = numbers(400, 50, noise=0.4)
+    full["a"] = np.round(4e6 + 1e6 * full["a"])
+    found = mechanism_of(masked(full, a=step(full, "a", 4.4e6, 0.8, rng)), "self")
+    assert re.search(r"^a above \d,\d{3},\d{3}: ", found.sentence("a"))
 
 
 def test_what_is_printed_is_short():

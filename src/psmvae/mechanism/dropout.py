@@ -15,7 +15,7 @@ Bools = NDArray[np.bool_]
 # A column is missing whenever another is if, in those rows, it is observed in at most this fraction
 # of the cells that independent masks would leave, which must be enough to say so.
 MAX_FRACTION, MIN_EXPECTED = 0.05, 10.0
-# Missing cells that must be left in the other rows.
+# Fewest missing cells, and observed ones, from which the odds of going missing are learned.
 MIN_CELLS = 10
 
 

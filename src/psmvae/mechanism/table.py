@@ -106,6 +106,28 @@ class Mechanism(Mapping[str, Finding]):
             missing cells come first.
         """
         predictors = Predictors.fit(columns, x, m)
+        together = {j: missing_with(m, j) for j in questions}
+        return cls._fit(
+            predictors, x, m, predictions, held_out, questions, together, seed=seed, n_jobs=n_jobs,
+            deadline=deadline,
+        )  # fmt: skip
+
+    @classmethod
+    def _fit(
+        cls,
+        predictors: Predictors,
+        x: Floats,
+        m: Bools,
+        predictions: Mapping[int, Floats],
+        held_out: Bools | None,
+        questions: Mapping[int, Question],
+        together: Mapping[int, tuple[int, ...]],
+        *,
+        seed: int,
+        n_jobs: int | None,
+        deadline: float | None = None,
+    ) -> Mechanism:
+        """Fit as `fit`; ``together`` are the columns of `missing_with`."""
         features = Features.of(predictors, m)
         table = features.table(x, m)
         found = {}
@@ -114,10 +136,10 @@ class Mechanism(Mapping[str, Finding]):
             for j in sorted(questions, key=lambda j: m[:, j].sum()):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
-                cells = _cells(features, table, j, x, m, predictions[j], held_out)
+                cells = _cells(features, table, j, x, m, predictions[j], held_out, together[j])
                 question = _in_units_of_predictor(predictors, j, questions[j])
                 found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
-        return cls(features, {columns[j].name: found[j] for j in sorted(found)})
+        return cls(features, {predictors.columns[j].name: found[j] for j in sorted(found)})
 
     @classmethod
     def fit_gaussian(
@@ -155,7 +177,9 @@ class Mechanism(Mapping[str, Finding]):
             gaussian = Gaussian.fit(predictors, x, m, seed)
             together = {j: missing_with(m, j) for j in questions}
             predictions = gaussian.predict(predictors, x, m, together, observed=True)
-        made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
+        made = cls._fit(
+            predictors, x, m, predictions, None, questions, together, seed=seed, n_jobs=n_jobs
+        )
         return replace(made, gaussian=gaussian)
 
     def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
@@ -503,9 +527,10 @@ def _cells(
     m: Bools,
     prediction: Floats,
     held_out: Bools | None,
+    together: tuple[int, ...],
 ) -> Cells:
     """Return one column of the training table."""
-    column, observed, together = features.predictors.columns[j], m[:, j], missing_with(m, j)
+    column, observed = features.predictors.columns[j], m[:, j]
     values = x[observed, j]
     if not column.levels:
         values = features.predictors.encode(j, values)[:, 0]
