@@ -331,15 +331,17 @@ def test_what_is_printed_is_short():
 @pytest.mark.parametrize(
     ("own", "others", "words"),
     [
-        (20.0, 30.0, "explains its mask nearly as well as the other columns do (20.0"),
-        (30.0, 30.04, "explains its mask as well as the other columns do (30.0"),
-        (40.0, 30.0, "explains its mask as well as the other columns do (40.0"),
+        (20.0, 30.0, "explains its mask nearly as well as the other columns do (log-likelihood"),
+        (30.0, 30.04, "explains its mask as well as the other columns do (log-likelihood"),
+        (40.0, 30.0, "explains its mask as well as the other columns do (log-likelihood"),
     ],
 )
 def test_words_of_a_comparison(few_trees, own, others, words):
     full, rng = numbers(300, 46)
     found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
     finding = replace(found["a"], likelihoods=Likelihoods(others, own, own), assumed=False)
-    assert words in replace(found, findings={"a": finding}).sentence("a")
+    sentence = replace(found, findings={"a": finding}).sentence("a")
+    assert words in sentence
+    assert f"{own:.1f} nats by its value, {others:.1f} by the other columns" in sentence
     assumed = replace(found, findings={"a": replace(finding, assumed=True)})
     assert "explains its mask as assumed" in assumed.sentence("a")

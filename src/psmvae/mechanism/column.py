@@ -1,4 +1,4 @@
-"""The mechanism of one column: compared, chosen, and used."""
+"""Explanations of the mask of one column: their comparison, and imputation by the value."""
 
 from __future__ import annotations
 

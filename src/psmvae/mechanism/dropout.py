@@ -1,7 +1,7 @@
 """Cells that are missing whenever another column is: later visits of a patient who has left.
 
-The value of such a cell does not decide on its absence, and the mask of the other column explains
-it. The odds of going missing are learned from the other rows. A cell of these rows has the
+The value of such a cell does not influence whether it is missing: the mask of the other column
+explains it. The odds of going missing are learned from the other rows. A cell of these rows has the
 distribution of all cells given the rest of its row, observed and missing ones together.
 """
 

@@ -221,7 +221,7 @@ def _check_features(features: Features) -> None:
 
 def _check(fits: bool, name: str) -> None:
     if not fits:
-        raise ValueError(f"{name} has the wrong shape.")
+        raise ValueError(f"{name} has the wrong shape, type or values.")
 
 
 def _plain(value: float) -> float | None:

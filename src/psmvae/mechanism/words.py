@@ -1,4 +1,4 @@
-"""Words for who is at risk of losing a value."""
+"""Descriptions of the values that go missing most often."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def few_observed(tilt: Tilt) -> bool:
 
 
 def at_risk_words(mechanism: Mechanism, j: int, tilt: Tilt) -> str:
-    """Describe who is at risk of losing a column: "income above 3,300: 22 % go missing"."""
+    """Describe the values at risk and their missing rate: "income above 3,300: 22 % go missing"."""
     risky = tilt.at_risk()
     rate = missing_rate(tilt)
     where = _region(mechanism, j, tilt, risky)
