@@ -1,5 +1,6 @@
 """What is found in simulated tables."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -276,9 +277,9 @@ def test_a_complete_table_has_no_mechanism():
 def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
     from psmvae.mechanism.table import Mechanism
 
-    plain = Mechanism.fit
+    plain = Mechanism._fit
     monkeypatch.setattr(
-        Mechanism, "fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
+        Mechanism, "_fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
     )
     full, rng = numbers(200, 45)
     found = mechanism_of(full.mask(rng.random(full.shape) < 0.3))
@@ -299,6 +300,23 @@ def test_frames_of_each_library(few_trees):
         found.odds("nothing")
 
 
+def test_masks_are_compared_once(few_trees, monkeypatch):
+    from psmvae.mechanism import table as module
+
+    calls, missing_with = [], module.missing_with
+    monkeypatch.setattr(module, "missing_with", lambda m, j: calls.append(j) or missing_with(m, j))
+    full, rng = numbers(100, 47)
+    mechanism_of(full.mask(rng.random(full.shape) < 0.3))
+    assert sorted(calls) == [0, 1, 2]
+
+
+def test_large_limits_are_written_out(few_trees):
+    full, rng = numbers(400, 50, noise=0.4)
+    full["a"] = np.round(4e6 + 1e6 * full["a"])
+    found = mechanism_of(masked(full, a=step(full, "a", 4.4e6, 0.8, rng)), "self")
+    assert re.search(r"^a above \d,\d{3},\d{3}: ", found.sentence("a"))
+
+
 def test_what_is_printed_is_short():
     empty = np.random.default_rng(0).normal(size=(60, 2))
     holes = empty.copy()
@@ -313,15 +331,17 @@ def test_what_is_printed_is_short():
 @pytest.mark.parametrize(
     ("own", "others", "words"),
     [
-        (20.0, 30.0, "explains its mask nearly as well as the other columns do (20.0"),
-        (30.0, 30.04, "explains its mask as well as the other columns do (30.0"),
-        (40.0, 30.0, "explains its mask as well as the other columns do (40.0"),
+        (20.0, 30.0, "explains its mask nearly as well as the other columns do (log-likelihood"),
+        (30.0, 30.04, "explains its mask as well as the other columns do (log-likelihood"),
+        (40.0, 30.0, "explains its mask as well as the other columns do (log-likelihood"),
     ],
 )
 def test_words_of_a_comparison(few_trees, own, others, words):
     full, rng = numbers(300, 46)
     found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
     finding = replace(found["a"], likelihoods=Likelihoods(others, own, own), assumed=False)
-    assert words in replace(found, findings={"a": finding}).sentence("a")
+    sentence = replace(found, findings={"a": finding}).sentence("a")
+    assert words in sentence
+    assert f"{own:.1f} nats by its value, {others:.1f} by the other columns" in sentence
     assumed = replace(found, findings={"a": replace(finding, assumed=True)})
     assert "explains its mask as assumed" in assumed.sentence("a")

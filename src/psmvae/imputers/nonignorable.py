@@ -1,4 +1,4 @@
-"""The parameter `mask_model` where the value of a cell may decide on its absence."""
+"""The parameter `mask_model` for cells that may be missing because of their value."""
 
 # ruff: noqa: SLF001 (works on the fitted model of an imputer)
 
@@ -40,9 +40,9 @@ class UnusedSelfMaskWarning(Reported, UserWarning):
 
     columns: str
     _problem = (
-        "mask_model states that the values of {columns} decide on their absence, but this is not "
-        "used: a column needs two distinct observed values, 10 missing and 10 observed cells, and "
-        "max_time must leave time for it. The cells are imputed as if missing at random"
+        "mask_model states that cells of {columns} are missing because of their value, but this is "
+        "not used: a column needs two distinct observed values, 10 missing and 10 observed cells, "
+        "and max_time must leave time for it. The cells are imputed as if missing at random"
     )
     _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
 

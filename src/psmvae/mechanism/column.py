@@ -1,4 +1,4 @@
-"""The mechanism of one column: compared, chosen, and used."""
+"""Explanations of the mask of one column: their comparison, and imputation by the value."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.correction import Correction
+from psmvae.mechanism.dropout import MIN_CELLS
 from psmvae.mechanism.families import Posterior, fit_families, refit_straight
 from psmvae.mechanism.observed import Observed, inflation_of
 from psmvae.mechanism.question import Question
@@ -28,8 +29,8 @@ MIN_NATS, MIN_RATIO = 7.0, 0.6
 MAX_ADDED = 0.08
 # The first comparison, without forests, is passed with less.
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
-# Rows whose masks are used at most; fewest missing and observed cells.
-MAX_ROWS, MIN_CELLS = 10_000, 10
+# Rows whose masks are used at most.
+MAX_ROWS = 10_000
 N_DRAWS = 60
 
 

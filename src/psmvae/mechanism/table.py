@@ -28,12 +28,12 @@ Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
 # Kinds whose predictor is a logarithm.
 LOGARITHMIC = ("positive", "count")
-FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
+FEW = " Most of these values are missing: the data say little about how they are distributed."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Mapping[str, Finding]):
-    """Why the cells of each column are missing, as far as the masks tell; by column name.
+    """Explanations of the missing cells of each column, by column name.
 
     Two explanations of a column's mask are compared by the likelihood of masks that were held out:
     by the other columns (missing at random), and by the value of the cell itself. The comparison
@@ -106,6 +106,28 @@ class Mechanism(Mapping[str, Finding]):
             missing cells come first.
         """
         predictors = Predictors.fit(columns, x, m)
+        together = {j: missing_with(m, j) for j in questions}
+        return cls._fit(
+            predictors, x, m, predictions, held_out, questions, together, seed=seed, n_jobs=n_jobs,
+            deadline=deadline,
+        )  # fmt: skip
+
+    @classmethod
+    def _fit(
+        cls,
+        predictors: Predictors,
+        x: Floats,
+        m: Bools,
+        predictions: Mapping[int, Floats],
+        held_out: Bools | None,
+        questions: Mapping[int, Question],
+        together: Mapping[int, tuple[int, ...]],
+        *,
+        seed: int,
+        n_jobs: int | None,
+        deadline: float | None = None,
+    ) -> Mechanism:
+        """Fit as `fit`; ``together`` are the columns of `missing_with`."""
         features = Features.of(predictors, m)
         table = features.table(x, m)
         found = {}
@@ -114,10 +136,10 @@ class Mechanism(Mapping[str, Finding]):
             for j in sorted(questions, key=lambda j: m[:, j].sum()):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
-                cells = _cells(features, table, j, x, m, predictions[j], held_out)
+                cells = _cells(features, table, j, x, m, predictions[j], held_out, together[j])
                 question = _in_units_of_predictor(predictors, j, questions[j])
                 found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
-        return cls(features, {columns[j].name: found[j] for j in sorted(found)})
+        return cls(features, {predictors.columns[j].name: found[j] for j in sorted(found)})
 
     @classmethod
     def fit_gaussian(
@@ -155,7 +177,9 @@ class Mechanism(Mapping[str, Finding]):
             gaussian = Gaussian.fit(predictors, x, m, seed)
             together = {j: missing_with(m, j) for j in questions}
             predictions = gaussian.predict(predictors, x, m, together, observed=True)
-        made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
+        made = cls._fit(
+            predictors, x, m, predictions, None, questions, together, seed=seed, n_jobs=n_jobs
+        )
         return replace(made, gaussian=gaussian)
 
     def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
@@ -314,15 +338,18 @@ class Mechanism(Mapping[str, Finding]):
         finding = self.findings[column]
         own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
         if np.isnan(own):
-            return f"{column}: too few cells to compare explanations of its mask."
+            return (
+                f"{column}: too few missing or distinct cells to compare explanations of its mask."
+            )
         joint = self._joint_words(column)
         # 0.0 is added for rounded numbers below 0, so that none is "-0.0"
         own, others = round(own, 1) + 0.0, round(others, 1) + 0.0
-        compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
+        compared = (
+            f"log-likelihood of held-out masks above that of a constant rate: {own:.1f} nats by "
+            f"its value, {others:.1f} by the other columns"
+        )
         if finding.tilt is None:
-            return (
-                f"{column}: taken to be missing at random (its value explains {compared}).{joint}"
-            )
+            return f"{column}: taken to be missing at random ({compared}).{joint}"
         j = [each.name for each in self.columns].index(column)
         nearly = "" if own >= others else "nearly "
         why = "as assumed" if finding.assumed else f"{nearly}as well as the other columns do"
@@ -332,13 +359,14 @@ class Mechanism(Mapping[str, Finding]):
         )
 
     def _joint_words(self, column: str) -> str:
-        """Say which cells are missing whenever another column is, or nothing."""
+        """Return how many cells are missing because another column is, or nothing."""
         finding = self.findings[column]
         if not finding.n_joint:
             return ""
         return (
-            f" {finding.n_joint:,} of its {finding.n_missing:,} missing cells are in rows that "
-            "lack another column too, which explains them: they are not part of this comparison."
+            f" {finding.n_joint:,} of its {finding.n_missing:,} missing cells are in rows where a "
+            "column is missing that is hardly ever missing without it. They are taken to be "
+            "missing for that reason, and are not part of this comparison."
         )
 
     def __repr__(self) -> str:
@@ -503,9 +531,10 @@ def _cells(
     m: Bools,
     prediction: Floats,
     held_out: Bools | None,
+    together: tuple[int, ...],
 ) -> Cells:
     """Return one column of the training table."""
-    column, observed, together = features.predictors.columns[j], m[:, j], missing_with(m, j)
+    column, observed = features.predictors.columns[j], m[:, j]
     values = x[observed, j]
     if not column.levels:
         values = features.predictors.encode(j, values)[:, 0]
