@@ -62,7 +62,7 @@ def test_answers_have_the_numbers_of_the_analysis():
     assert "R-hat of the chains is 1.300" in found["Diagnostics"]
     assert "60 imputed values" in found["Diagnostics"]
     assert "Rubin's rules" in found["Pooling"]
-    assert "30 complete rows" in found["Complete cases"]
+    assert "0 complete rows" in found["Complete cases"]
     assert "differ in whether they contain 0 for slope" in found["Complete cases"]
     assert found["Sensitivity"].startswith("Assumptions agree. It turns.")
 
@@ -178,7 +178,7 @@ def test_predictors_that_were_chosen_or_left_out_are_named(frame):
 )
 def test_degrees_of_freedom_are_those_that_were_used(frame, given, words):
     pooled = Analyses([{"r": (0.2, 0.01)}, {"r": (0.25, 0.01)}]).pool(**given)
-    data = made(analyses=pooled, results=results_data(pooled, None, frame))
+    data = made(analyses=pooled, results=results_data(pooled))
     assert f"with degrees of freedom of {words}" in answers(data)["Pooling"]
     assert f"with degrees of freedom of {words}" in data["paragraph"]
 

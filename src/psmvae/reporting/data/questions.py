@@ -12,8 +12,9 @@ from psmvae.multiple import PooledResults
 from psmvae.reporting.data import imputer_words, repeat
 from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, joined, listed, predictor_words, share, short
+from psmvae.reporting.data.texts import count, joined, listed, predictor_words, short
 from psmvae.reporting.schema import PredictorData, Question, ResultsData
+from psmvae.table.numbers import share
 
 NO_IMPUTATIONS = "No imputations were given."
 
@@ -212,7 +213,7 @@ def _complete_cases(parts: Sections) -> str:
         else "95 % intervals agree in whether they contain 0 for all terms."
     )
     return (
-        f"The same analysis was made of {count(parts.results['n_complete_rows'], 'complete row')}. "
+        f"The same analysis was made of {count(parts.table['n_complete_rows'], 'complete row')}. "
         f"{verdict} [Add: what might explain differences.]"
     )
 
