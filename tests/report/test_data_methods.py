@@ -49,11 +49,11 @@ def test_answers_have_the_numbers_of_the_analysis():
     found = answers(made())
     assert "235 of 400 cells (58.8 %)" in found["Amount"]
     assert "bmi 60 (60.0 %)" in found["Amount"]
-    assert "predicted best: of bmi by age" in found["Reasons"]
+    assert "The best predictors of missing cells: for bmi, age; for" in found["Reasons"]
     mechanism = parts.mechanism()
     mechanism["columns"][0]["predictors"][0]["by"] = "mask"
     found_by_mask = answers(made(mechanism=mechanism))["Reasons"]
-    assert "of bmi by whether age is missing" in found_by_mask
+    assert "for bmi, whether age is missing" in found_by_mask
     assert "100 rows (100.0 %)" in found["Consequences"]
     assert "A sentence." in found["Consequences"]
     assert "5 completed tables" in found["Number of imputations"]
