@@ -1,6 +1,7 @@
 """``psmvae report`` in a real subprocess."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,8 @@ def test_other_formats_and_imputations_of_a_file(psmvae, patients, tmp_path, nam
     text = (tmp_path / name).read_text()
     if name.endswith("json"):
         data = json.loads(text)
+        # as Report.write_json writes it
+        assert text == json.dumps(data, indent=1, allow_nan=False) + "\n"
         assert data["imputed"]["m"] == 3
         assert data["validation"] is None
         assert data["title"] == "T"
@@ -73,6 +76,14 @@ def test_wrong_options_are_refused_before_any_work(refused, patients, tmp_path, 
     output = tmp_path / "r.html"
     assert message in refused(2, "report", patients, "-o", output, *options)
     assert not output.exists()
+
+
+def test_packages_of_a_page_are_checked_before_any_work(monkeypatch, refused, patients, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    message = refused(
+        1, "report", patients, "-o", tmp_path / "r.html", "--model", "none.safetensors"
+    )
+    assert 'needs jinja2: pip install "psmvae[report]"' in message
 
 
 def test_pairs_of_columns(psmvae, refused, patients, tmp_path):

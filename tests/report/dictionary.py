@@ -148,7 +148,7 @@ def _mechanism(name, names, fraction, levels, rng):
     )
     return {
         "name": name, "fraction": float(fraction), "chosen": "own value", "assumed": False,
-        "likelihoods": {"own value": 3.0, "at random": 1.0}, "shape": "above", "at_risk": 0.3,
+        "likelihoods": {"own value": 3.0, "at random": 1.0}, "at_risk": 0.3,
         "sentence": "",
         "odds": {
             "value": value, "probability": p.tolist(), "low": low.tolist(), "high": high.tolist()
@@ -240,7 +240,7 @@ def _results(names, rng):
     delta = np.linspace(-10, 10, 21)
     estimate = 2 - 0.2 * delta
     return {
-        "m": 20, "dfcom": 998.0, "df_rule": "barnard-rubin", "n_complete_rows": 1000,
+        "m": 20, "dfcom": 998.0, "df_rule": "barnard-rubin",
         "estimates": rows,
         "assumptions": [
             {

@@ -176,7 +176,7 @@ def report_data(frame=None, mi=None, imputer=None):
         "mechanism": mechanism_data(columns, imputer, report=relations, shown=table["shown"]),
         "imputed": imputed,
         "validation": _validation([column["name"] for column in imputed["columns"]]),
-        "results": _results(table),
+        "results": _results(),
         "methods": _methods(),
     }
 
@@ -229,14 +229,13 @@ def _validation(names):
     }
 
 
-def _results(table):
+def _results():
     delta = [-2.0, -1.0, 0.0, 1.0, 2.0]
     p_value = [[0.2], [0.08], [0.03], [0.01], [0.004]]
     return {
         "m": 5,
         "dfcom": 298.0,
         "df_rule": "barnard-rubin",
-        "n_complete_rows": table["n_complete_rows"],
         "estimates": [
             {
                 "term": term,

@@ -148,7 +148,6 @@ def _mechanism(shown, names, rates, kinds, compared, rng):
                 "likelihoods": {"at random": 12.4, "own value": 13.1, "both": 15.0}
                 if compared
                 else {},
-                "shape": "high" if own else None,
                 "at_risk": 0.31 if own else None,
                 "sentence": f"{name}: taken to be missing at random (its value explains 12.1 nats "
                 "above chance, the other columns 13.9).",
@@ -316,7 +315,6 @@ def _results(names):
         "m": 20,
         "dfcom": None,
         "df_rule": "rubin",
-        "n_complete_rows": 2_345,
         "estimates": [
             {
                 "term": term,

@@ -55,7 +55,7 @@ def mechanism(chosen="own value", *, assumed=False):
     predictor = {"predictor": "age", "by": "value", "auc": 0.8, "conf_low": 0.7, "conf_high": 0.9}
     columns = [
         {"name": name, "fraction": 0.6, "chosen": chosen if name == "bmi" else "at random",
-         "assumed": assumed, "likelihoods": {}, "shape": None, "at_risk": None,
+         "assumed": assumed, "likelihoods": {}, "at_risk": None,
          "sentence": "Words.", "odds": None,
          "observed": {"edges": [0.0, 1.0], "levels": None, "counts": [3]},
          "predictors": [predictor]}
@@ -120,7 +120,7 @@ def results():
     assumption = {"assumption": "mar", "term": "slope", "estimate": 2.0, "conf_low": 1.0,
                   "conf_high": 3.0, "p_value": None, "null": 0.0, "alpha": 0.1}  # fmt: skip
     return {
-        "m": 5, "dfcom": None, "df_rule": "rubin", "n_complete_rows": 30,
+        "m": 5, "dfcom": None, "df_rule": "rubin",
         "estimates": [estimate, without],
         "assumptions": [assumption], "assumptions_sentence": "Assumptions agree.",
         "tipping": {

@@ -81,7 +81,6 @@ def test_a_comparison_is_copied(self_masked, imputer, relations):
             explanation.replace("_", " "): record[explanation]
             for explanation in ("at_random", "own_value", "both")
         }
-        assert column["shape"] == record["shape"]
         assert column["at_risk"] == record["at_risk"]
         assert column["sentence"] == imputer.mechanism_.sentence(name)
         assert not column["assumed"]

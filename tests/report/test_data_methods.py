@@ -49,11 +49,11 @@ def test_answers_have_the_numbers_of_the_analysis():
     found = answers(made())
     assert "235 of 400 cells (58.8 %)" in found["Amount"]
     assert "bmi 60 (60.0 %)" in found["Amount"]
-    assert "predicted best: of bmi by age" in found["Reasons"]
+    assert "The best predictors of missing cells: for bmi, age; for" in found["Reasons"]
     mechanism = parts.mechanism()
     mechanism["columns"][0]["predictors"][0]["by"] = "mask"
     found_by_mask = answers(made(mechanism=mechanism))["Reasons"]
-    assert "of bmi by whether age is missing" in found_by_mask
+    assert "for bmi, whether age is missing" in found_by_mask
     assert "100 rows (100.0 %)" in found["Consequences"]
     assert "A sentence." in found["Consequences"]
     assert "5 completed tables" in found["Number of imputations"]
@@ -62,7 +62,7 @@ def test_answers_have_the_numbers_of_the_analysis():
     assert "R-hat of the chains is 1.300" in found["Diagnostics"]
     assert "60 imputed values" in found["Diagnostics"]
     assert "Rubin's rules" in found["Pooling"]
-    assert "30 complete rows" in found["Complete cases"]
+    assert "0 complete rows" in found["Complete cases"]
     assert "differ in whether they contain 0 for slope" in found["Complete cases"]
     assert found["Sensitivity"].startswith("Assumptions agree. It turns.")
 
@@ -178,7 +178,7 @@ def test_predictors_that_were_chosen_or_left_out_are_named(frame):
 )
 def test_degrees_of_freedom_are_those_that_were_used(frame, given, words):
     pooled = Analyses([{"r": (0.2, 0.01)}, {"r": (0.25, 0.01)}]).pool(**given)
-    data = made(analyses=pooled, results=results_data(pooled, None, frame))
+    data = made(analyses=pooled, results=results_data(pooled))
     assert f"with degrees of freedom of {words}" in answers(data)["Pooling"]
     assert f"with degrees of freedom of {words}" in data["paragraph"]
 

@@ -182,7 +182,7 @@ def test_a_deep_imputer_also_from_a_file(tmp_path):
     X = gaussian_table(120)
     steps = []
     imputer = psmvae.PSMVAEImputer(max_epochs=2, random_state=0).fit(X)
-    data = validation_data(X, imputer, n_draws=19, report=steps.append)
+    data = validation_data(X, imputer, n_draws=19, progress=steps.append)
     json.dumps(data, allow_nan=False)
     assert data["methods"] == ["PSMVAEImputer", "MeanImputer", "MICEImputer"]
     assert steps[0] == "PSMVAEImputer without the held-out cells"

@@ -184,7 +184,7 @@ def test_a_page_that_would_be_too_large_leaves_pictures_out():
     data = fake(names=[f"column {k}" for k in range(61)])
     padding = "<svg><desc>" + "x" * 12_000 + "</desc></svg>"
     drawn = {
-        f"{kind}-{k}": Figure(f"{kind}-{k}", "imputed", None, padding, "")
+        f"{kind}-{k}": Figure(f"{kind}-{k}", padding, "")
         for kind in ("density", "strip", "odds")
         for k in range(60)
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from psmvae.reporting import Report
 from psmvae.reporting.data.collect import collect
 from psmvae.reporting.data.columns import read_columns
 from psmvae.reporting.data.scatter import pair_positions
+from psmvae.reporting.report import check_installed
 from psmvae.sensitivity.tipping import tipping_point
 from psmvae.table.frames import open_table
 from psmvae.table.wording import quoted
@@ -45,6 +45,8 @@ _N_IMPUTATIONS = 20
 def report(files: Files, source: ModelSource, options: ReportOptions, terminal: Terminal) -> None:
     """Write a report on the missing cells of a table and their imputations."""
     check_extension(files.output)
+    if files.output.suffix.lower() == ".html":
+        check_installed()
     if options.imputations is not None:
         _report_on_imputations(files, source, options, options.imputations, terminal)
         return
@@ -159,7 +161,7 @@ def _text(made: Report, path: Path) -> str:
     """Return the report in the format of the path's extension."""
     match path.suffix.lower():
         case ".json":
-            return json.dumps(made.json(), indent=1, ensure_ascii=False) + "\n"
+            return made._json_text()  # noqa: SLF001 (as `write_json` writes it)
         case ".md":
             return made.markdown()
     return made.html()

@@ -138,7 +138,10 @@ class Report:
             If the path is a folder, or its folder does not exist or is not writable.
         """
         check_place(path, force=True)
-        _write(json.dumps(self._data, indent=1, allow_nan=False) + "\n", path)
+        _write(self._json_text(), path)
+
+    def _json_text(self) -> str:
+        return json.dumps(self._data, indent=1, allow_nan=False) + "\n"
 
     def open(self) -> Path:
         """Write the page to a temporary file and open it in a browser.
@@ -170,7 +173,7 @@ class Report:
 
     @cached_property
     def _figures(self) -> dict[str, Figure]:
-        _check_installed()
+        check_installed()
         from psmvae.reporting.figures import figures
 
         return figures(self._data)
@@ -272,8 +275,8 @@ def report(
     )
 
 
-def _check_installed() -> None:
-    """Name the extra of the packages that a page needs."""
+def check_installed() -> None:
+    """Raise ImportError, which names the extra, unless the packages that a page needs are there."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401, ICN001

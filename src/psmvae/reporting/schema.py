@@ -150,7 +150,6 @@ class MechanismColumn(TypedDict):
     assumed: bool
     likelihoods: dict[str, Number]
     """Log-likelihood of held-out masks by explanation, relative to completely at random."""
-    shape: str | None
     at_risk: Number
     """Share of the observed cells with the higher probability of going missing."""
     sentence: str
@@ -389,7 +388,6 @@ class ResultsData(TypedDict):
     df_rule: Literal["barnard-rubin", "rubin"] | None
     """Degrees of freedom of pooled estimates. With infinite ``dfcom`` both rules are the same, and
     this is "rubin"."""
-    n_complete_rows: int
     estimates: list[EstimateRow]
     assumptions: list[AssumptionRow]
     assumptions_sentence: str | None

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from psmvae.imputers.fit_warnings import MIN_CELLS, MIN_ROWS, ImproperDrawsWarning
+from psmvae.multiple.convergence import HIGH_R_HAT
+from psmvae.multiple.pooling import HIGH_FMI
 from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, joined, listed, share, short
+from psmvae.reporting.data.texts import count, joined, listed, short
 from psmvae.reporting.schema import ResultsData, ValidationColumn, ValidationData
+from psmvae.table.numbers import share
 
 # Columns with a larger missing rate, or with fewer observed cells.
 HIGH_RATE, FEW_OBSERVED = 0.5, 30
 # Coverage of 90 % intervals that is well below, and standard errors that chance may explain.
 LOW_COVERAGE, N_ERRORS = 0.85, 3.0
-HIGH_R_HAT = 1.1
 # Median effective sample size below which most imputations depend on one or two draws.
 LOW_SAMPLE_SIZE = 2.0
 MAX_OUTSIDE = 0.05
-HIGH_FMI = 0.5
 
 
 def cautions(parts: Sections) -> list[str]:

@@ -118,12 +118,12 @@ def collect(
     validation = None
     if validate and imputer is not None:
         validation = validation_data(
-            X, imputer, shown=table["shown"], random_state=random_state, report=say
+            X, imputer, shown=table["shown"], random_state=random_state, progress=say
         )
     results = None
     if analyses is not None or sensitivity is not None:
         say("results")
-        results = results_data(analyses, sensitivity, columns)
+        results = results_data(analyses, sensitivity)
     parts = Sections(table, missing, mechanism, imputed, validation, results, imputer, mi, analyses)
     return {
         "schema": SCHEMA,

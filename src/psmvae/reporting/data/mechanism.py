@@ -114,7 +114,7 @@ class _Source:
 
     def by_own_value(self, *, assumed: bool) -> list[str]:
         """Return the incomplete columns whose cells are missing by their own value."""
-        incomplete = self.columns.missing.any(0)
+        incomplete = np.asarray(self.columns.missing.any(0)).tolist()
         findings = [self._finding(name) for name in self.columns.names]
         return [
             name
@@ -143,7 +143,6 @@ class _Source:
                 explanation.replace("_", " "): number(value)
                 for explanation, value in likelihoods.items()
             },
-            "shape": None if tilt is None else tilt.family,
             "at_risk": None if tilt is None else number(tilt.bins.share[tilt.at_risk()].sum()),
             "sentence": self._sentence(name),
             "odds": odds,

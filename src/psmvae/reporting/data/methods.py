@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from psmvae.reporting.data import repeat
 from psmvae.reporting.data.questions import degrees_of_freedom, questions
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, error_words, share
+from psmvae.reporting.data.texts import count, error_words
 from psmvae.reporting.schema import MethodsData
+from psmvae.table.numbers import share
 
 
 def methods_data(

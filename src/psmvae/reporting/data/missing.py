@@ -26,6 +26,7 @@ from psmvae.reporting.schema import (
     PatternData,
     RowMapData,
 )
+from psmvae.sensitivity.wording import p_value
 
 MAX_PATTERNS = 25
 """Patterns that are listed."""
@@ -106,7 +107,7 @@ def _rates(columns: Columns) -> list[ColumnRate]:
 
 def _incomplete(columns: Columns, shown: list[str]) -> list[int]:
     """Return the positions of shown columns with missing cells, in the order of the table."""
-    lacking = columns.missing.any(0)
+    lacking: Bools = np.asarray(columns.missing.any(0))
     return [j for j in sorted(map(columns.position, shown)) if lacking[j]]
 
 
@@ -211,11 +212,11 @@ def little_data(relations: MaskRelations) -> LittleData:
 
 def _little_sentence(relations: MaskRelations) -> str:
     test = relations.little
-    p = "< 0.001" if test.p_value < 0.001 else f"= {test.p_value:.3f}"
     part = ""
     if relations.n_tested < relations.n_columns:
         part = f" {relations.n_tested} of {relations.n_columns:,} columns in"
-    used = f"d² = {test.statistic:.1f}, df = {test.df:,}, p {p};{part} {test.n_rows:,} rows"
+    p = p_value(test.p_value)
+    used = f"d² = {test.statistic:.1f}, df = {test.df:,}, {p};{part} {test.n_rows:,} rows"
     if test.p_value < _LEVEL:
         verdict = (
             "means of observed values differ between patterns by more than chance explains, which "

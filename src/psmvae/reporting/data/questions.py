@@ -12,8 +12,9 @@ from psmvae.multiple import PooledResults
 from psmvae.reporting.data import imputer_words, repeat
 from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, joined, listed, predictor_words, share, short
+from psmvae.reporting.data.texts import MAX_NAMES, count, joined, listed, predictor_words, short
 from psmvae.reporting.schema import PredictorData, Question, ResultsData
+from psmvae.table.numbers import share
 
 NO_IMPUTATIONS = "No imputations were given."
 
@@ -52,12 +53,16 @@ def _reasons(parts: Sections) -> str:
     if assumed := parts.mechanism["own_value_assumed"]:
         texts.append(f"Values of {listed(assumed)} were assumed to be missing because of them.")
     related = [
-        f"of {short(one['name'])} by {_strongest(one['predictors'][0])}"
+        f"for {short(one['name'])}, {_strongest(one['predictors'][0])}"
         for one in parts.mechanism["columns"]
         if one["predictors"] and _is_related(one["predictors"][0])
     ]
     if related:
-        texts.append(f"Which cells are missing is predicted best: {joined(related)}.")
+        more = len(related) - MAX_NAMES
+        rest = f"; and {more:,} more" if more > 0 else ""
+        texts.append(
+            f"The best predictors of missing cells: {'; '.join(related[:MAX_NAMES])}{rest}."
+        )
     texts.append(
         "[Add: what is known about the reasons, whether values are missing by design, and whether "
         "the reasons are related to the outcome.]"
@@ -212,7 +217,7 @@ def _complete_cases(parts: Sections) -> str:
         else "95 % intervals agree in whether they contain 0 for all terms."
     )
     return (
-        f"The same analysis was made of {count(parts.results['n_complete_rows'], 'complete row')}. "
+        f"The same analysis was made of {count(parts.table['n_complete_rows'], 'complete row')}. "
         f"{verdict} [Add: what might explain differences.]"
     )
 

@@ -112,6 +112,18 @@ def mask_relations(
     return _computed(columns, positions, max_rows, random_state)
 
 
+def no_relations() -> MaskRelations:
+    """Return relations of no columns, for pictures that do not show them.
+
+    Returns
+    -------
+    MaskRelations
+        Little's test was not made, and there are no predictors.
+    """
+    nothing = little_test([], 0, np.random.default_rng(0))
+    return MaskRelations(nothing, 0, 0, {}, {})
+
+
 def _computed(
     columns: Columns, shown: list[int], max_rows: int, random_state: int
 ) -> MaskRelations:

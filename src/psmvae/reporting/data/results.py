@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults, how_many, rubin
-from psmvae.reporting.data.columns import number, read_columns
+from psmvae.reporting.data.columns import number
 from psmvae.reporting.schema import AssumptionRow, EstimateRow, ResultsData, TippingData
 from psmvae.sensitivity.compare import AssumptionComparison
 from psmvae.sensitivity.inference import INTERCEPTS, Inference, single_inference
@@ -28,7 +28,6 @@ ALPHA = 0.05
 def results_data(
     analyses: Analyses | PooledResults | None = None,
     sensitivity: Sensitivity | Sequence[Sensitivity] | None = None,
-    X: Any = None,
 ) -> ResultsData:
     """Return pooled estimates beside those of complete cases, and sensitivity analyses.
 
@@ -38,8 +37,6 @@ def results_data(
         Of `MultipleImputation.analyse`; pooled results have no complete cases beside them.
     sensitivity : TippingPoint, AssumptionComparison or sequence of both, optional
         At most one of each.
-    X : table or Columns
-        The incomplete table.
 
     Returns
     -------
@@ -52,7 +49,6 @@ def results_data(
         "m": None if pooled is None else pooled.m,
         "dfcom": None if pooled is None else number(pooled.dfcom),
         "df_rule": None if pooled is None else _df_rule(pooled),
-        "n_complete_rows": int((~read_columns(X).missing.any(1)).sum()),
         "estimates": [] if pooled is None else _estimates(pooled, _complete_cases(analyses)),
         "assumptions": [] if comparison is None else _assumptions(comparison),
         "assumptions_sentence": None if comparison is None else _sentence(comparison),

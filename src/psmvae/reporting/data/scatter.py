@@ -8,7 +8,7 @@ Signatures
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def scatter_data(
     return [_scatter(read, mi, mask, pair, rows, rng) for pair in chosen]
 
 
-def pair_positions(read: Columns, pairs: Sequence[tuple[str, str]]) -> list[tuple[int, int]]:
+def pair_positions(read: Columns, pairs: Any) -> list[tuple[int, int]]:
     """Return the positions of pairs of numeric columns.
 
     Parameters

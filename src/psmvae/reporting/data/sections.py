@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,11 +97,6 @@ class Sections:
                 f"{imputer_words.assumption(self.imputer)} in all other columns"
             )
         return _of_mask_model(self.imputer)
-
-    @property
-    def kinds(self) -> Counter[str]:
-        """Number of columns of each kind."""
-        return Counter(column["kind"] for column in self.missing["columns"])
 
 
 def _of_mask_model(imputer: Imputer) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from psmvae.reporting.data.cautions import cautions
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, error_words, listed, p_value, share
+from psmvae.reporting.data.texts import count, error_words, listed
 from psmvae.reporting.schema import SummaryData
+from psmvae.sensitivity.wording import p_value
+from psmvae.table.numbers import share
 
 # Level of Little's test in the sentence.
 ALPHA = 0.05

@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from psmvae.table.numbers import share
+
 if TYPE_CHECKING:
     from psmvae.reporting.schema import ValidationData
 
 # Names that a sentence lists, and the length at which one is cut.
 MAX_NAMES, MAX_LENGTH = 5, 40
-
-
-def share(value: float) -> str:
-    """Return a fraction in percent."""
-    if 0 < value < 0.0005:
-        return "< 0.1 %"
-    return f"{100 * value:.1f} %"
 
 
 def level(alpha: float) -> str:
@@ -64,8 +59,3 @@ def joined(texts: Sequence[str], most: int = MAX_NAMES) -> str:
     if len(texts) > most:
         return f"{', '.join(texts[:most])} and {len(texts) - most:,} more"
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def p_value(p: float) -> str:
-    """Return ``p < 0.001`` or ``p = 0.012``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from psmvae.table.schema import Schema
 
 Floats = NDArray[np.float64]
-Report = Callable[[str], None]
+Progress = Callable[[str], None]
 
 # Seconds that a deep imputer is fitted without the hidden cells. In tables of many columns the
 # draws take as long again.
@@ -70,7 +70,7 @@ def validation_data(
     fraction: float = 0.1,
     n_draws: int = 20,
     random_state: int = 0,
-    report: Report | None = None,
+    progress: Progress | None = None,
 ) -> ValidationData:
     """Hide observed cells, fit the imputer again without them, and compare with their values.
 
@@ -90,7 +90,7 @@ def validation_data(
         Draws for each hidden cell.
     random_state : int, default=0
         Seed of the sample, the hidden cells, the fits and the draws.
-    report : callable, optional
+    progress : callable, optional
         Called with the name of each step before it begins.
 
     Returns
@@ -98,7 +98,7 @@ def validation_data(
     ValidationData
         As the schema of the report describes it.
     """
-    say = report or _quiet
+    say = progress or _quiet
     frame = open_table(X)
     # the names of the table, where the imputer was fitted to an array
     schema = imputer._codec(frame).schema  # noqa: SLF001 (as `transform` matches columns)
@@ -149,7 +149,7 @@ class _Comparison:
 
 
 def _compare(
-    imputer: Any, schema: Schema, held: Holdout, n_draws: int, seed: int, say: Report
+    imputer: Any, schema: Schema, held: Holdout, n_draws: int, seed: int, say: Progress
 ) -> _Comparison:
     if not held.columns:
         raise ValueError(f"no column has {MIN_OBSERVED} observed cells")
