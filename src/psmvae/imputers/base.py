@@ -139,7 +139,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         y : ignored
             Present for API consistency.
         callback : callable, optional
-            Called with a `Progress` after every epoch, by imputers that train in epochs.
+            Called with a `Progress` after every epoch and when a later phase of the fit starts, by
+            imputers that train in epochs.
 
         Returns
         -------

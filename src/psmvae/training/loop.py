@@ -216,6 +216,7 @@ class Trainer:
         accepted = pretrain(
             phase, model, data, self.noise, schedule, time_used, self.stream, report, self.shard
         )
+        self.pretrain_epochs = -(-schedule.n_steps // batches)
         self.stopping.pretrained = self.shard.agree_on(accepted)
 
     def _warm_up(self, weights: Weights) -> None:

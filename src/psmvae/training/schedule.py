@@ -34,6 +34,7 @@ class Schedule:
     # step and fraction of the time at which the decay started
     decay_start: tuple[int, float] | None = field(default=None, init=False)
     errors: list[tuple[int, float]] = field(default_factory=list, init=False)
+    n_steps: int = field(default=0, init=False)
 
     @property
     def peak(self) -> float:
@@ -48,6 +49,7 @@ class Schedule:
 
     def advance(self, n_steps: int, fraction_of_time: float = 0.0) -> bool:
         """Note that steps were taken; return whether pre-training has ended."""
+        self.n_steps = n_steps
         used = max(n_steps / self.max_steps, fraction_of_time)
         if self.decay_start is None and used >= MAX_CONSTANT_FRACTION:
             self.decay_start = (n_steps, fraction_of_time)
