@@ -9,17 +9,13 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
-# What a first fit loads, in part through scikit-learn, and what changes global settings: rich draws
-# a random number, scipy and others add filters of warnings.
-_AT_FIRST_FIT = (
-    "torch",
-    "scipy.stats",
-    "sklearn.ensemble",
-    "sklearn.linear_model",
-    "sklearn.impute",
-    "rich.progress",
-)
-_loaded = False
+# Libraries that are imported on first use, in part through scikit-learn, and that change global
+# settings: rich draws a random number, PyTorch and others add filters of warnings.
+TORCH: tuple[str, ...] = ("torch",)
+WITH_PROGRESS: tuple[str, ...] = (*TORCH, "rich.progress")
+WITH_REGRESSIONS: tuple[str, ...] = (*WITH_PROGRESS, "sklearn.ensemble", "sklearn.linear_model")
+WITH_CHAINS: tuple[str, ...] = (*WITH_REGRESSIONS, "sklearn.impute")
+_loaded: set[str] = set()
 
 
 @contextmanager
@@ -40,16 +36,16 @@ def unchanged_settings() -> Iterator[None]:
             _forget_shown()
 
 
-def load_libraries() -> None:
-    """Import what a fit needs, once, with `unchanged_settings`."""
-    global _loaded
-    if _loaded:
+def load_libraries(names: tuple[str, ...]) -> None:
+    """Import libraries with `unchanged_settings`; those that are not installed are left out."""
+    new = [name for name in names if name not in _loaded]
+    if not new:
         return
     with unchanged_settings():
-        for name in _AT_FIRST_FIT:
+        for name in new:
             if find_spec(name.partition(".")[0]) is not None:
                 import_module(name)
-    _loaded = True
+    _loaded.update(new)
 
 
 def _forget_shown() -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psmvae.describe.little import little_test
 from psmvae.graphics.axes import new_axes, titles
 from psmvae.graphics.labels import clean
 from psmvae.reporting.data.columns import read_columns
@@ -20,7 +19,7 @@ from psmvae.reporting.data.diagnostics import convergence_data, training_data
 from psmvae.reporting.data.imputed import imputed_data
 from psmvae.reporting.data.mechanism import mechanism_data
 from psmvae.reporting.data.missing import missing_data
-from psmvae.reporting.data.relations import MaskRelations
+from psmvae.reporting.data.relations import no_relations
 from psmvae.reporting.data.results import results_data
 from psmvae.reporting.data.table import shown_columns
 from psmvae.reporting.data.validation import validation_data
@@ -29,7 +28,7 @@ from psmvae.reporting.drawing import mechanism as draw_mechanism
 from psmvae.reporting.drawing import missing as draw_missing
 from psmvae.reporting.drawing import results as draw_results
 from psmvae.reporting.drawing import validation as draw_validation
-from psmvae.reporting.figures import by_unit
+from psmvae.reporting.figures import by_unit, pattern_columns
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -107,7 +106,8 @@ def missing_rates(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> A
 def pattern(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     """Draw the patterns of missing cells with their numbers of rows, as ``md.pattern`` of R's mice.
 
-    Columns of the table are rows of the picture; the most frequent pattern is on the left.
+    Columns of the table are rows of the picture; the most frequent pattern is on the left. Patterns
+    are those of all columns, also of those that are not shown.
 
     Parameters
     ----------
@@ -138,9 +138,10 @@ def pattern(X: Any, *, max_columns: int = 60, ax: Axes | None = None) -> Axes:
     >>> [text.get_text() for text in ax.texts]
     ['2', '1']
     """
-    data, _ = _missing(X, max_columns)
-    ax = _axes(ax, rows=1.4 * len(data["patterns"]["columns"]) + 6)
-    draw_missing.draw_patterns(ax, data["patterns"])
+    data, shown = _missing(X, max_columns)
+    patterns = pattern_columns(data["patterns"], shown)
+    ax = _axes(ax, rows=1.4 * len(patterns["columns"]) + 6)
+    draw_missing.draw_patterns(ax, patterns)
     return ax
 
 
@@ -294,7 +295,7 @@ def mechanism(imputer: Any, X: Any, column: str, *, ax: Axes | None = None) -> A
     'x1'
     """
     _check_incomplete(X, column)
-    found = mechanism_data(X, imputer, report=_no_relations(), shown=[column])["columns"][0]
+    found = mechanism_data(X, imputer, report=no_relations(), shown=[column])["columns"][0]
     if not sum(found["observed"]["counts"]):
         raise ValueError(f"column {column!r} has no observed values.")
     levels = found["observed"]["levels"]
@@ -380,7 +381,7 @@ def sets(imputer: Any, X: Any, *, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['x1']
     """
-    found = mechanism_data(X, imputer, report=_no_relations())["sets"]
+    found = mechanism_data(X, imputer, report=no_relations())["sets"]
     if not found:
         raise ValueError(f"{type(imputer).__name__} has no pattern sets.")
     ax = _axes(ax, rows=len(draw_mechanism.set_columns(found)))
@@ -824,8 +825,7 @@ def estimates(fits: Any, *, ax: Axes | None = None) -> Axes:
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['mean']
     """
-    # of a table, only complete rows would be counted
-    rows = results_data(fits, None, [[0.0]])["estimates"]
+    rows = results_data(fits)["estimates"]
     ax = _axes(ax, rows=1.6 * len(rows))
     draw_results.draw_estimates(ax, rows)
     return ax
@@ -920,13 +920,7 @@ def _missing(X: Any, max_columns: int) -> tuple[MissingData, set[str]]:
     if not columns.missing.any():
         raise ValueError("the table has no missing cells, so there is nothing to draw.")
     shown = shown_columns(columns, max_columns)
-    return missing_data(columns, report=_no_relations(), shown=shown), set(shown)
-
-
-def _no_relations() -> MaskRelations:
-    """Relations of no columns: tests that a picture does not show are not made."""
-    nothing = little_test([], 0, np.random.default_rng(0))
-    return MaskRelations(nothing, 0, 0, {}, {})
+    return missing_data(columns, report=no_relations(), shown=shown), set(shown)
 
 
 def _check_column(X: Any, column: str) -> None:

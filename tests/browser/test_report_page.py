@@ -214,7 +214,7 @@ def test_without_javascript_everything_is_there(visit, files):
     assert page.locator(".psm-panel").count() == page.locator(".psm-panel:visible").count() > 8
     assert page.locator(".psm-choice:visible").count() == 4
     assert page.locator("button, input, select").count() == 0
-    page.get_by_text("What predicts the holes").first.click()
+    page.get_by_text("What predicts missing cells").first.click()
     assert page.get_by_text("Area under the ROC curve").first.is_visible()
     page.get_by_role("link", name="Why").click()
     assert page.url.endswith("#psm-why")

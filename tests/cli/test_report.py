@@ -1,6 +1,7 @@
 """``psmvae report`` in a real subprocess."""
 
 import json
+import sys
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,8 @@ def test_other_formats_and_imputations_of_a_file(psmvae, patients, tmp_path, nam
     text = (tmp_path / name).read_text()
     if name.endswith("json"):
         data = json.loads(text)
+        # as Report.write_json writes it
+        assert text == json.dumps(data, indent=1, allow_nan=False) + "\n"
         assert data["imputed"]["m"] == 3
         assert data["validation"] is None
         assert data["title"] == "T"
@@ -65,12 +68,40 @@ def test_other_formats_and_imputations_of_a_file(psmvae, patients, tmp_path, nam
             ["--column", "nobody", "--delta", "0:1:2", "--formula", "bmi ~ age"],
             "no column 'nobody'",
         ),
+        (["--pair", "bmi"], "--pair: 'bmi' is not of the form COLUMN,COLUMN"),
+        (["--pair", "bmi,nobody"], "--pair: no column 'nobody' in the table"),
     ],
 )
 def test_wrong_options_are_refused_before_any_work(refused, patients, tmp_path, options, message):
     output = tmp_path / "r.html"
     assert message in refused(2, "report", patients, "-o", output, *options)
     assert not output.exists()
+
+
+def test_packages_of_a_page_are_checked_before_any_work(monkeypatch, refused, patients, tmp_path):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    message = refused(
+        1, "report", patients, "-o", tmp_path / "r.html", "--model", "none.safetensors"
+    )
+    assert 'needs jinja2: pip install "psmvae[report]"' in message
+
+
+def test_pairs_of_columns(psmvae, refused, patients, tmp_path):
+    table = pd.read_csv(patients)
+    table["a, b"] = table["age"] + table["bmi"]
+    table.to_csv(patients, index=False)
+    output = tmp_path / "r.json"
+    pairs = ["--pair", "age,bmi", "--pair", "bmi,a, b", "--pair", "a, b,age"]
+    options = ["--no-validation", "--multiple", 2, "--method", "mice"]
+    result = psmvae("report", patients, "-o", output, *options, *pairs)
+    assert result.code == 0, result.err
+    scatters = json.loads(output.read_text())["imputed"]["scatters"]
+    assert [(one["x"], one["y"]) for one in scatters] == [
+        ("age", "bmi"), ("bmi", "a, b"), ("a, b", "age"),
+    ]  # fmt: skip
+    wrong = ["--pair", "age,<b>site</b>"]
+    message = refused(1, "report", patients, "-o", tmp_path / "other.html", *wrong)
+    assert "a scatter plot needs numbers" in message
 
 
 def test_an_existing_report_and_other_formats_are_refused(refused, patients, tmp_path):

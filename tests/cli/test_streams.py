@@ -1,6 +1,7 @@
 """Closed standard streams, terminals without Unicode, and pipes whose reader is gone."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -96,6 +97,8 @@ def test_a_broken_pipe_in_this_process(psmvae, model, monkeypatch):
         raise BrokenPipeError
 
     monkeypatch.setattr("psmvae.cli.info._print", broken)
+    # Windows does not have this signal
+    monkeypatch.delattr(signal, "SIGPIPE", raising=False)
     result = psmvae("info", model)
     assert (result.code, result.err) == (141, "")
 

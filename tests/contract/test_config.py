@@ -93,9 +93,8 @@ def test_fast_preset_is_not_for_a_gpu(monkeypatch):
     assert not imputer._resolve(ALL_OBSERVED).fast_preset
 
 
-def test_fast_preset_takes_smaller_networks_and_larger_steps():
+def test_fast_preset_takes_larger_steps():
     standard, fast = preset(), preset(max_time=1)
-    assert fast.network.width < standard.network.width
     assert fast.learning_rate > standard.learning_rate
     assert fast.factor_analysis_rows < standard.factor_analysis_rows
 
@@ -134,8 +133,14 @@ def test_regression_is_used_from_2000_rows_or_where_given():
 
 
 def test_networks_grow_with_the_table():
-    widths = [preset(n).network.width for n in (500, 5000, 50_000)]
-    assert widths == sorted(set(widths))
+    for given in ({"regression": None}, {"cls": MIWAEImputer}):
+        widths = [preset(n, **given).network.width for n in (500, 5000, 50_000)]
+        assert widths == sorted(set(widths))
+
+
+def test_networks_beside_a_regression_are_small():
+    assert preset(50_000).network.width == 64
+    assert preset(5000).regression.width < preset(50_000).regression.width
 
 
 def test_paper_settings_leave_no_auto_to_a_preset():

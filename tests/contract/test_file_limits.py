@@ -9,8 +9,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import psmvae
-from contract.registry import VARIANTS
+from contract.registry import CLASSES, VARIANTS
 from psmvae.imputers.deep import DeepImputer
+from psmvae.nn.size_limit import SizeLimit
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +34,12 @@ def contents(mixed, tmp_path_factory):
 
 @pytest.fixture
 def refused(contents, tmp_path, monkeypatch):
-    """Load a file with a changed document; it must be refused before a model is built."""
+    """Load a file with a changed document; it must be refused before a model is built.
 
-    def check(change, name="PSMVAE", match=""):
+    With ``started``, the construction of a model may begin, but not end.
+    """
+
+    def check(change, name="PSMVAE", match="", *, started=False):
         head, data = contents(name)
         header = json.loads(head)
         document = json.loads(header["__metadata__"]["document"])
@@ -44,7 +48,14 @@ def refused(contents, tmp_path, monkeypatch):
         head = json.dumps(header).encode()
         path = tmp_path / "odd.safetensors"
         path.write_bytes(struct.pack("<Q", len(head)) + head + data)
-        monkeypatch.setattr(DeepImputer, "_build", None)
+        build = DeepImputer._build if started else lambda imputer: None
+
+        def must_not_build(imputer):
+            build(imputer)
+            # loading reports most errors as a damaged file, but not this one
+            raise AssertionError("a model was built")
+
+        monkeypatch.setattr(DeepImputer, "_build", must_not_build)
         with pytest.raises(ValueError, match=rf"odd\.safetensors.*psmvae model.*{match}"):
             psmvae.load(path)
 
@@ -79,7 +90,38 @@ CONFIG, COLUMN = "plain/config", "schema/columns/0"
     ],
 )
 def test_sizes_that_are_not_those_of_the_tensors(refused, path, value):
-    refused(setting(path, value))
+    # an allocation that fails is reported in other words
+    match = "(need .* numbers or more|not that|set_order|must be <=)"
+    refused(setting(path, value), match=match, started=True)
+
+
+def test_a_limit_of_sizes():
+    with SizeLimit(100) as limit:
+        torch.zeros(10, 5)
+        torch.full((2, 3), 1.0)
+        torch.ones(size=(4,))
+        row = torch.rand(10)
+        # a view takes no memory, and its copy does
+        wide = row.expand(1000, -1)
+        assert limit.n_allocated == 70
+        with pytest.raises(ValueError, match="10,070 numbers or more"):
+            wide.clone()
+    with SizeLimit(100), pytest.raises(ValueError, match="numbers or more"):
+        torch.empty(2**50)
+
+
+@pytest.mark.parametrize("name", ["PSMVAE", "GAIN"])
+def test_a_model_is_built_once_and_within_its_limit(contents, tmp_path, monkeypatch, name):
+    """Without the allowance for what is not part of a file, which small tables need not."""
+    head, data = contents(name)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(head)) + head + data)
+    monkeypatch.setattr("psmvae.imputers.file_schema.MAX_EXTRA", 0)
+    monkeypatch.setattr(DeepImputer, "_shapes", None)
+    built, make = [], CLASSES[name]._make_model
+    monkeypatch.setattr(CLASSES[name], "_make_model", lambda *a: built.append(1) or make(*a))
+    psmvae.load(path)
+    assert built == [1]
 
 
 @pytest.mark.parametrize(

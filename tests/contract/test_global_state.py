@@ -38,6 +38,17 @@ def test_a_new_process(python, name, parameters):
     python(CODE.format(name=name, parameters=parameters))
 
 
+def test_only_needed_libraries_are_loaded(python):
+    code = (
+        CODE.format(name="MeanImputer", parameters={})
+        + """
+loaded = {"sklearn.ensemble", "sklearn.linear_model", "sklearn.impute", "rich.progress"}
+assert not loaded & set(sys.modules), loaded & set(sys.modules)
+"""
+    )
+    python(code)
+
+
 def test_settings_are_restored():
     import random
     import warnings

@@ -18,8 +18,19 @@ def test_refused_before_training(numbers, monkeypatch, name):
         imputer.fit(numbers)
 
 
-def test_the_count_is_that_of_the_model(numbers, monkeypatch):
-    monkeypatch.setattr("psmvae.imputers.deep.MANY_COLUMNS", 1)
+def test_tables_of_few_columns_are_not_checked(numbers, monkeypatch):
+    monkeypatch.setattr("psmvae.imputers.deep.check_memory", None)
+    IMPUTERS["GAIN"](device="cpu").fit(numbers)
+
+
+def test_memory_that_pytorch_keeps_is_available(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 9000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 700)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 200)
+    assert memory.available_memory(torch.device("cuda")) == 1500
+
+
+def test_the_count_is_that_of_the_model(numbers):
     imputer = IMPUTERS["PSMVAE"](device="cpu").fit(numbers)
     assert imputer._n_parameters() == sum(t.numel() for t in imputer.model_.state_dict().values())
 

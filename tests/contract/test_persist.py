@@ -4,7 +4,7 @@ import json
 import os
 import stat
 import struct
-from pathlib import Path
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -226,16 +226,27 @@ class TestSave:
         path = tmp_path / "m.safetensors"
         path.write_bytes(b"old")
 
-        def write_half(path, content):
-            with path.open("wb") as file:
-                file.write(content[:10])
+        def write_half(path, tensors, metadata):
+            path.write_bytes(b"half")
             raise failure
 
-        monkeypatch.setattr(Path, "write_bytes", write_half)
+        monkeypatch.setattr("psmvae.imputers.model_file.write_tensors", write_half)
         with pytest.raises(type(failure)):
             fitted.save(path)
         assert path.read_bytes() == b"old"
         assert [entry.name for entry in tmp_path.iterdir()] == ["m.safetensors"]
+
+    def test_weights_are_not_copied(self, fitted, tmp_path, monkeypatch):
+        size = 2**23
+        weights = {"weights": np.zeros(size // 8)}
+        monkeypatch.setattr(type(fitted), "_state", lambda self: (weights, {}))
+        tracemalloc.start()
+        try:
+            fitted.save(tmp_path / "m.safetensors")
+            assert tracemalloc.get_traced_memory()[1] < size / 4
+        finally:
+            tracemalloc.stop()
+        assert (tmp_path / "m.safetensors").stat().st_size > size
 
     def test_a_missing_folder_is_named(self, fitted, tmp_path):
         path = tmp_path / "nowhere" / "m.safetensors"

@@ -97,5 +97,5 @@ def test_warning_about_an_assumption_that_cannot_be_used():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(100, 2)), columns=["a", "b"])
     frame.loc[:5, "a"] = np.nan
-    with pytest.warns(UserWarning, match="values of 'a' decide on their absence, but"):
+    with pytest.warns(UserWarning, match="cells of 'a' are missing because of their value, but"):
         MICEImputer(mask_model=psmvae.SelfMask(columns=["a"]), random_state=0).fit(frame)

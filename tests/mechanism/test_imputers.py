@@ -1,5 +1,7 @@
 """The parameter mask_model of the imputers."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -310,3 +312,22 @@ def test_means_of_skewed_columns_are_those_of_their_values(cls, kind, tolerance)
     imputer = cls(mask_model="self", random_state=0, kinds={"y": kind}, **options)
     filled = imputer.fit_transform(masked(full, y=missing))["y"].astype(float)
     assert filled[missing].mean() == pytest.approx(values[~missing].mean(), rel=tolerance)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [(MICEImputer, {"random_state": 0}), (PSMVAEImputer, QUICK), (PSMVAEImputer, None)],
+)
+def test_warnings_of_a_fit_name_the_line_that_called_it(cls, options, method):
+    options = QUICK | {"draws": "model"} if options is None else options
+    full, _ = numbers(40, 0)
+    table = masked(full, a=np.arange(40) < 3)
+    imputer = cls(mask_model=SelfMask(columns=["a"]), **options)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        getattr(imputer, method)(table)
+    told = {type(each.message).__name__: each.filename for each in caught}
+    assert "UnusedSelfMaskWarning" in told
+    assert ("FewRowsWarning" in told) == (cls is PSMVAEImputer)
+    assert set(told.values()) == {__file__}

@@ -1,5 +1,8 @@
 """What is found in simulated tables."""
 
+import re
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +11,8 @@ from scipy.special import expit
 import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
+from psmvae.mechanism import Likelihoods
+from psmvae.mechanism.correction import Correction
 
 
 @pytest.fixture
@@ -116,6 +121,19 @@ def test_a_slope_of_counts_is_for_their_logarithm(few_trees):
     odds = found.odds("a")
     log_odds = np.log(odds["probability"] / (1 - odds["probability"]))
     assert np.polyfit(np.log1p(odds["value"]), log_odds, 1)[0] == pytest.approx(1.1, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fitted"), [("real", True), ("integer", True), ("positive", False), ("count", False)]
+)
+def test_regressions_are_fitted_where_imputations_use_them(few_trees, monkeypatch, kind, fitted):
+    full, rng = numbers(400, 3)
+    full["a"] = np.round(np.exp(full["a"]) * 10) + 1.0
+    calls, fit = [], Correction.fit
+    monkeypatch.setattr(Correction, "fit", lambda *a, **k: calls.append(1) or fit(*a, **k))
+    table = masked(full, a=rng.random(400) < 0.3)
+    found = mechanism_of(table, SelfMask(columns=["a"]), kinds={"a": kind})
+    assert bool(calls) == (found["a"].tilt.correction is not None) == fitted
 
 
 def levels(n, seed, words):
@@ -259,9 +277,9 @@ def test_a_complete_table_has_no_mechanism():
 def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
     from psmvae.mechanism.table import Mechanism
 
-    plain = Mechanism.fit
+    plain = Mechanism._fit
     monkeypatch.setattr(
-        Mechanism, "fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
+        Mechanism, "_fit", lambda *args, **options: plain(*args, **options, deadline=0.0)
     )
     full, rng = numbers(200, 45)
     found = mechanism_of(full.mask(rng.random(full.shape) < 0.3))
@@ -282,6 +300,23 @@ def test_frames_of_each_library(few_trees):
         found.odds("nothing")
 
 
+def test_masks_are_compared_once(few_trees, monkeypatch):
+    from psmvae.mechanism import table as module
+
+    calls, missing_with = [], module.missing_with
+    monkeypatch.setattr(module, "missing_with", lambda m, j: calls.append(j) or missing_with(m, j))
+    full, rng = numbers(100, 47)
+    mechanism_of(full.mask(rng.random(full.shape) < 0.3))
+    assert sorted(calls) == [0, 1, 2]
+
+
+def test_large_limits_are_written_out(few_trees):
+    full, rng = numbers(400, 50, noise=0.4)
+    full["a"] = np.round(4e6 + 1e6 * full["a"])
+    found = mechanism_of(masked(full, a=step(full, "a", 4.4e6, 0.8, rng)), "self")
+    assert re.search(r"^a above \d,\d{3},\d{3}: ", found.sentence("a"))
+
+
 def test_what_is_printed_is_short():
     empty = np.random.default_rng(0).normal(size=(60, 2))
     holes = empty.copy()
@@ -291,3 +326,22 @@ def test_what_is_printed_is_short():
     assert str(found).startswith("x1: ")
     none = psmvae.MICEImputer(mask_model="auto", random_state=0).fit(empty).mechanism_
     assert none is None or str(none) == "No explanations of masks were compared."
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "words"),
+    [
+        (20.0, 30.0, "explains its mask nearly as well as the other columns do (log-likelihood"),
+        (30.0, 30.04, "explains its mask as well as the other columns do (log-likelihood"),
+        (40.0, 30.0, "explains its mask as well as the other columns do (log-likelihood"),
+    ],
+)
+def test_words_of_a_comparison(few_trees, own, others, words):
+    full, rng = numbers(300, 46)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
+    finding = replace(found["a"], likelihoods=Likelihoods(others, own, own), assumed=False)
+    sentence = replace(found, findings={"a": finding}).sentence("a")
+    assert words in sentence
+    assert f"{own:.1f} nats by its value, {others:.1f} by the other columns" in sentence
+    assumed = replace(found, findings={"a": replace(finding, assumed=True)})
+    assert "explains its mask as assumed" in assumed.sentence("a")

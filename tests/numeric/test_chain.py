@@ -186,32 +186,32 @@ class TestTrees:
         y = rng.normal(size=300)
         forest = ExtraTreesRegressor(10, random_state=seed).fit(x, y)
         new = np.concatenate([x, x + 1e-9, rng.normal(size=(50, 4))])
-        assert Trees.of(forest).predict(new).tobytes() == forest.predict(new).tobytes()
+        assert Trees.of(forest.estimators_).predict(new).tobytes() == forest.predict(new).tobytes()
 
     def test_many_columns(self):
         x = np.random.default_rng(0).normal(size=(80, 400))
         forest = ExtraTreesRegressor(4, random_state=0).fit(x, x[:, 300])
-        trees = Trees.of(forest)
+        trees = Trees.of(forest.estimators_)
         assert trees.feature.max() > 255
         assert trees.predict(x).tobytes() == forest.predict(x).tobytes()
 
     def test_a_tree_of_one_leaf(self):
         forest = ExtraTreesRegressor(3, random_state=0).fit(np.eye(4), np.full(4, 2.5))
-        trees = Trees.of(forest)
+        trees = Trees.of(forest.estimators_)
         assert trees.feature.size == 0
         np.testing.assert_array_equal(trees.predict(np.eye(4)), 2.5)
         np.testing.assert_array_equal(trees.draw(np.eye(4), np.random.default_rng(0)), 2.5)
 
     def test_numbers_beyond_the_range_of_float32(self):
         x = np.arange(20.0)[:, None]
-        trees = Trees.of(ExtraTreesRegressor(3, random_state=0).fit(x, x[:, 0]))
+        trees = Trees.of(ExtraTreesRegressor(3, random_state=0).fit(x, x[:, 0]).estimators_)
         np.testing.assert_allclose(trees.predict(np.array([[1e300], [-1e300]])), [19.0, 0.0])
 
     def test_trees_are_drawn_with_equal_probability(self):
         rng = np.random.default_rng(0)
         x, y = rng.normal(size=(100, 3)), rng.normal(size=100)
         forest = ExtraTreesRegressor(5, random_state=0).fit(x[:50], y[:50])
-        drawn = Trees.of(forest).draw(np.repeat(x[60:61], 5000, axis=0), rng)
+        drawn = Trees.of(forest.estimators_).draw(np.repeat(x[60:61], 5000, axis=0), rng)
         each = [tree.predict(x[60:61])[0] for tree in forest.estimators_]
         values, expected = np.unique(each, return_counts=True)
         found, counts = np.unique(drawn, return_counts=True)

@@ -23,8 +23,10 @@ def test_values_of_validation_cells_do_not_affect_the_weights():
             values,
             m,
             Noise(3),
-            lambda _, model=model, last=last: last.append(
-                torch.cat([p.detach().flatten() for p in model.parameters()])
+            lambda progress, model=model, last=last: (
+                last.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+                if progress.phase == "training"
+                else None
             ),
         )
         weights.append(last[-1])
@@ -37,7 +39,8 @@ def test_the_weights_with_the_lowest_validation_error_are_restored(mask):
     model = make_model(mask=mask)
     reported = []
     result = train_model(model, x, m, Noise(1), reported.append)
-    assert [progress.epoch for progress in reported] == [1, 2, 3, 4]
+    phases = [(progress.phase, progress.epoch) for progress in reported]
+    assert phases == [*(("training", epoch) for epoch in (1, 2, 3, 4)), ("calibration", 4)]
     data = TrainingData(x, m, 2, model.config.validation_fraction, Noise(1))
     error = validation_error(model, data)
     assert float(error.mean()) == pytest.approx(result.history[-1].best_validation_error, rel=1e-4)

@@ -73,7 +73,8 @@ def report_data(names=None, n_levels=3, seed=0):
             "little": {"statistic": 1.0, "df": 1, "p_value": 0.5, "sentence": ""},
         },
         "mechanism": {
-            "imputer": "PSMVAEImputer", "compared": True,
+            "imputer": "PSMVAEImputer", "compared": True, "own_value_found": names,
+            "own_value_assumed": [],
             "columns": [
                 _mechanism(name, names, fraction[k], level_names if has_levels[k] else None, rng)
                 for k, name in enumerate(names)
@@ -147,7 +148,7 @@ def _mechanism(name, names, fraction, levels, rng):
     )
     return {
         "name": name, "fraction": float(fraction), "chosen": "own value", "assumed": False,
-        "likelihoods": {"own value": 3.0, "at random": 1.0}, "shape": "above", "at_risk": 0.3,
+        "likelihoods": {"own value": 3.0, "at random": 1.0}, "at_risk": 0.3,
         "sentence": "",
         "odds": {
             "value": value, "probability": p.tolist(), "low": low.tolist(), "high": high.tolist()
@@ -205,7 +206,8 @@ def _validation(names, kinds, rng):
         )  # fmt: skip
     return {
         "sentence": "", "n_cells": 412 * len(names), "methods": methods,
-        "error": dict.fromkeys(methods, 0.5), "coverage": 0.89,
+        "error_numbers": dict.fromkeys(methods, 0.5), "error_levels": dict.fromkeys(methods, 0.3),
+        "coverage": 0.89,
         "pit": rng.multinomial(1000, np.ones(10) / 10).tolist(), "columns": columns,
         "training": {
             "epoch": list(range(0, 300, 2)),
@@ -238,17 +240,19 @@ def _results(names, rng):
     delta = np.linspace(-10, 10, 21)
     estimate = 2 - 0.2 * delta
     return {
-        "m": 20, "n_complete_rows": 1000, "estimates": rows,
+        "m": 20, "dfcom": 998.0, "df_rule": "barnard-rubin",
+        "estimates": rows,
         "assumptions": [
             {
                 "assumption": each, "term": names[0], "estimate": 1.0 + k / 5, "conf_low": 0.4,
-                "conf_high": 2.0 + k / 5, "p_value": 0.01,
+                "conf_high": 2.0 + k / 5, "p_value": 0.01, "null": 0.5, "alpha": 0.1,
             }
             for k, each in enumerate(("complete cases", "mar", "latent", "self"))
         ],
         "assumptions_sentence": "",
         "tipping": {
-            "column": names[0], "term": names[1], "null": 0.0, "axes": [delta.tolist()],
+            "column": names[0], "term": names[1], "operation": "add", "null": 0.0, "alpha": 0.1,
+            "neutral": 0.0, "axes": [delta.tolist()], "margin": (estimate - 1.1)[:, None].tolist(),
             "groups": [], "estimate": estimate[:, None].tolist(),
             "conf_low": (estimate - 1.1)[:, None].tolist(),
             "conf_high": (estimate + 1.1)[:, None].tolist(),
@@ -263,6 +267,7 @@ def tipping_map(data):
     estimate = 2 - 0.2 * one[:, None] + 0.15 * two
     return {
         **data["results"]["tipping"], "axes": [one.tolist(), two.tolist()],
+        "margin": (estimate - 1.1).tolist(),
         "groups": ["treated", "placebo"], "estimate": estimate.tolist(),
         "conf_low": (estimate - 1.1).tolist(), "conf_high": (estimate + 1.1).tolist(),
         "p_value": np.full(estimate.shape, 0.01).tolist(), "holds": (estimate > 1.1).tolist(),

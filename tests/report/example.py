@@ -143,7 +143,8 @@ def fitted_mice(frame, **parameters):
     """Return a quick MICE imputer with a comparison of mechanisms."""
     from psmvae import MICEImputer
 
-    return MICEImputer(mask_model="auto", max_iter=2, random_state=0, **parameters).fit(frame)
+    given = {"mask_model": "auto", "max_iter": 2, "random_state": 0} | parameters
+    return MICEImputer(**given).fit(frame)
 
 
 def report_data(frame=None, mi=None, imputer=None):
@@ -175,7 +176,7 @@ def report_data(frame=None, mi=None, imputer=None):
         "mechanism": mechanism_data(columns, imputer, report=relations, shown=table["shown"]),
         "imputed": imputed,
         "validation": _validation([column["name"] for column in imputed["columns"]]),
-        "results": _results(table),
+        "results": _results(),
         "methods": _methods(),
     }
 
@@ -208,7 +209,8 @@ def _validation(names):
         "sentence": "5 % of the observed cells were held out, and the imputer was fitted again.",
         "n_cells": 40 * len(names),
         "methods": list(error),
-        "error": dict(error),
+        "error_numbers": dict(error),
+        "error_levels": dict(error),
         "coverage": 0.9,
         "pit": [22, 18, 20, 21, 19, 20, 17, 23, 20, 20],
         "columns": columns,
@@ -227,12 +229,13 @@ def _validation(names):
     }
 
 
-def _results(table):
+def _results():
     delta = [-2.0, -1.0, 0.0, 1.0, 2.0]
     p_value = [[0.2], [0.08], [0.03], [0.01], [0.004]]
     return {
         "m": 5,
-        "n_complete_rows": table["n_complete_rows"],
+        "dfcom": 298.0,
+        "df_rule": "barnard-rubin",
         "estimates": [
             {
                 "term": term,
@@ -255,6 +258,8 @@ def _results(table):
                 "conf_low": estimate - 0.2,
                 "conf_high": estimate + 0.2,
                 "p_value": 0.03,
+                "null": 0.0,
+                "alpha": 0.05,
             }
             for assumption, estimate in (("at random", 0.25), ("own value", 0.21))
         ],
@@ -262,13 +267,17 @@ def _results(table):
         "tipping": {
             "column": "income",
             "term": "age",
+            "operation": "add",
             "null": 0.0,
+            "alpha": 0.05,
+            "neutral": 0.0,
             "axes": [delta],
             "groups": [],
             "estimate": [[0.25 + 0.05 * value] for value in delta],
             "conf_low": [[0.05 + 0.05 * value] for value in delta],
             "conf_high": [[0.45 + 0.05 * value] for value in delta],
             "p_value": p_value,
+            "margin": [[0.05 + 0.05 * value] for value in delta],
             "holds": [[value[0] < 0.05] for value in p_value],
             "sentence": "The conclusion changes at δ = -1.",
         },

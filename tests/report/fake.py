@@ -148,7 +148,6 @@ def _mechanism(shown, names, rates, kinds, compared, rng):
                 "likelihoods": {"at random": 12.4, "own value": 13.1, "both": 15.0}
                 if compared
                 else {},
-                "shape": "high" if own else None,
                 "at_risk": 0.31 if own else None,
                 "sentence": f"{name}: taken to be missing at random (its value explains 12.1 nats "
                 "above chance, the other columns 13.9).",
@@ -201,6 +200,8 @@ def _mechanism(shown, names, rates, kinds, compared, rng):
         "imputer": "PSMVAEImputer" if compared else None,
         "compared": compared,
         "columns": columns,
+        "own_value_found": [one["name"] for one in columns if one["odds"] and not one["assumed"]],
+        "own_value_assumed": [one["name"] for one in columns if one["odds"] and one["assumed"]],
         "sets": sets if compared else [],
     }
 
@@ -289,7 +290,8 @@ def _validation(shown, kinds, rng):
         "without them.",
         "n_cells": 2_000,
         "methods": ["PSMVAEImputer", "MICE", "mean"],
-        "error": {"PSMVAEImputer": 0.62, "MICE": 0.71, "mean": 1.0},
+        "error_numbers": {"PSMVAEImputer": 0.62, "MICE": 0.71, "mean": 1.0},
+        "error_levels": {"PSMVAEImputer": 0.2, "MICE": None, "mean": 0.4},
         "coverage": 0.89,
         "pit": [190, 210, 200, 195, 205, 200, 198, 202, 210, 190],
         "columns": columns,
@@ -311,7 +313,8 @@ def _validation(shown, kinds, rng):
 def _results(names):
     return {
         "m": 20,
-        "n_complete_rows": 2_345,
+        "dfcom": None,
+        "df_rule": "rubin",
         "estimates": [
             {
                 "term": term,
@@ -338,6 +341,8 @@ def _results(names):
                 "conf_low": estimate - 0.3,
                 "conf_high": estimate + 0.3,
                 "p_value": 0.01,
+                "null": 0.0,
+                "alpha": 0.05,
             }
             for assumption, estimate in [("complete cases", -0.6), ("mar", -0.52), ("self", -0.3)]
         ],
@@ -345,13 +350,17 @@ def _results(names):
         "tipping": {
             "column": names[-1],
             "term": names[0],
+            "operation": "add",
             "null": 0.0,
+            "alpha": 0.05,
+            "neutral": 0.0,
             "axes": [[-2.0, -1.0, 0.0, 1.0, 2.0]],
             "groups": [],
             "estimate": [[-0.7], [-0.6], [-0.52], [-0.3], [-0.1]],
             "conf_low": [[-1.0], [-0.9], [-0.8], [-0.6], [-0.4]],
             "conf_high": [[-0.4], [-0.3], [-0.2], [-0.01], [0.2]],
             "p_value": [[0.001], [0.001], [0.002], [0.04], [0.5]],
+            "margin": [[0.4], [0.3], [0.2], [0.01], [-0.2]],
             "holds": [[True], [True], [True], [True], [False]],
             "sentence": "The conclusion turns at δ = 1.10.",
         },

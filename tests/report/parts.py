@@ -55,7 +55,7 @@ def mechanism(chosen="own value", *, assumed=False):
     predictor = {"predictor": "age", "by": "value", "auc": 0.8, "conf_low": 0.7, "conf_high": 0.9}
     columns = [
         {"name": name, "fraction": 0.6, "chosen": chosen if name == "bmi" else "at random",
-         "assumed": assumed, "likelihoods": {}, "shape": None, "at_risk": None,
+         "assumed": assumed, "likelihoods": {}, "at_risk": None,
          "sentence": "Words.", "odds": None,
          "observed": {"edges": [0.0, 1.0], "levels": None, "counts": [3]},
          "predictors": [predictor]}
@@ -66,7 +66,12 @@ def mechanism(chosen="own value", *, assumed=False):
          "differs_in": "age +0.5 SD", "mask_rates": {"bmi": 0.5}}
         for k in range(2)
     ]  # fmt: skip
-    return {"imputer": "MICEImputer", "compared": True, "columns": columns, "sets": sets}
+    by_own_value = ["bmi"] if chosen == "own value" else []
+    return {
+        "imputer": "MICEImputer", "compared": True, "columns": columns, "sets": sets,
+        "own_value_found": [] if assumed else by_own_value,
+        "own_value_assumed": by_own_value if assumed else [],
+    }  # fmt: skip
 
 
 def imputed():
@@ -96,7 +101,8 @@ def validation(coverage=0.7, sizes=None):
     }  # fmt: skip
     return {
         "sentence": "What was done.", "n_cells": 200, "methods": list(column["error"]),
-        "error": column["error"], "coverage": coverage, "pit": [20] * 10, "columns": [column],
+        "error_numbers": column["error"], "error_levels": dict.fromkeys(column["error"]),
+        "coverage": coverage, "pit": [20] * 10, "columns": [column],
         "training": {"epoch": [1, 2], "validation_error": [0.9, None], "seconds": 3.0},
         "effective_sample_size": sizes or [1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 4.0],
         "convergence": {"columns": ["bmi", "age"], "r_hat_mean": [1.01, None],
@@ -112,14 +118,17 @@ def results():
     without = estimate | {"term": "mean", "std_error": None, "conf_low": None, "conf_high": None,
                           "p_value": None, "fmi": None, "complete_cases": None}  # fmt: skip
     assumption = {"assumption": "mar", "term": "slope", "estimate": 2.0, "conf_low": 1.0,
-                  "conf_high": 3.0, "p_value": None}  # fmt: skip
+                  "conf_high": 3.0, "p_value": None, "null": 0.0, "alpha": 0.1}  # fmt: skip
     return {
-        "m": 5, "n_complete_rows": 30, "estimates": [estimate, without],
+        "m": 5, "dfcom": None, "df_rule": "rubin",
+        "estimates": [estimate, without],
         "assumptions": [assumption], "assumptions_sentence": "Assumptions agree.",
         "tipping": {
-            "column": "bmi", "term": "slope", "null": 0.0, "axes": [[0.0, 1.0], [0.0, 2.0]],
+            "column": "bmi", "term": "slope", "operation": "add", "null": 0.0,
+            "alpha": 0.1, "neutral": 0.0, "axes": [[0.0, 1.0], [0.0, 2.0]],
             "groups": ["control", "treated"], "estimate": [[2.0, 1.0], [1.5, 0.1]],
             "conf_low": [[1.0, 0.2], [0.5, -1.0]], "conf_high": [[3.0, 2.0], [2.5, 1.2]],
+            "margin": [[1.0, 0.2], [0.5, -1.0]],
             "p_value": [[0.001, 0.02], [0.01, None]], "holds": [[True, True], [True, False]],
             "sentence": "It turns.",
         },

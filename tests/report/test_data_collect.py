@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import psmvae
 from psmvae.multiple import MultipleImputation
+from psmvae.reporting import Report
 from psmvae.reporting.data.collect import collect
 from psmvae.reporting.markdown import to_markdown
 from psmvae.reporting.schema import SCHEMA, ReportData
@@ -45,13 +46,54 @@ def test_everything(study):
     assert data["imputed"]["m"] == 4
     assert data["validation"]["methods"] == ["MICEImputer", "MeanImputer"]
     assert data["results"]["estimates"][0]["term"] == "mean of y"
-    assert data["results"]["n_complete_rows"] == data["table"]["n_complete_rows"]
+    numbers, levels = data["validation"]["error_numbers"], data["validation"]["error_levels"]
+    errors = {one["name"]: one["error"] for one in data["validation"]["columns"]}
+    for method in data["validation"]["methods"]:
+        of_numbers = [errors["x"][method], errors["y"][method]]
+        assert numbers[method] == pytest.approx(np.mean(of_numbers))
+        assert levels[method] == errors["<script>"][method]
     assert len(data["summary"]["sentences"]) == 5
     assert steps[0] == "missing values"
     assert "results" in steps
     json.dumps(data, allow_nan=False)
     text = to_markdown(data)
+    assert "### Twelve questions, after van Buuren's guideline for reporting" in text
     assert "<script>" not in text.replace("\\<script\\>", "")
+
+
+def test_pairs_are_chosen(study):
+    df, _, mi = study
+    df = df.assign(z=df["x"] ** 2)
+    mi = MultipleImputation(
+        df, tuple(one.assign(z=one["x"] ** 2) for one in mi), df.isna().to_numpy(), mi.info
+    )
+    data = collect(df, mi=mi, pairs=[("z", "y"), ("x", "z")])
+    assert [(one["x"], one["y"]) for one in data["imputed"]["scatters"]] == [("z", "y"), ("x", "z")]
+    assert "pairs=[('z', 'y'), ('x', 'z')]" in data["methods"]["command"]
+    made = psmvae.report(df, mi=mi, pairs=[["x", "y"]])
+    assert len(made.json()["imputed"]["scatters"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "message"),
+    [
+        ([("x", "nobody")], ValueError, r"pairs: there is no column 'nobody'; the columns are 'x'"),
+        ([("x", "<script>")], ValueError, "pairs: column '<script>' is binary; a scatter plot"),
+        (["xy"], TypeError, "pairs must be a list of pairs of column names"),
+        ([("x", "y", "x")], TypeError, "pairs must be a list of pairs"),
+    ],
+)
+def test_wrong_pairs_are_refused_before_any_work(study, pairs, error, message):
+    df, imputer, _ = study
+    steps = []
+    with pytest.raises(error, match=message):
+        collect(df, imputer, pairs=pairs, progress=steps.append)
+    assert steps == []
+
+
+def test_pairs_need_imputations(study):
+    with pytest.raises(ValueError, match="give imputer or mi too"):
+        collect(study[0], pairs=[("x", "y")])
 
 
 def test_a_table_alone(study):
@@ -68,6 +110,9 @@ def test_an_imputer_alone_gives_five_imputations(study):
     data = collect(df, imputer, validate=False)
     assert data["imputed"]["m"] == 5
     assert data["validation"] is None
+    # the seed of the report is that of samples, and not of the imputations
+    again = collect(df, imputer, validate=False, random_state=9)["imputed"]
+    assert again["head"] == data["imputed"]["head"]
     first = imputer.impute_multiple(df, m=5)[0]
     shown = data["imputed"]["head"]
     assert len(shown["cells"]) <= len(first)
@@ -78,7 +123,16 @@ def test_imputations_without_their_imputer(study):
     data = collect(df, mi=MultipleImputation.from_long(mi.to_long()))
     assert data["imputed"]["m"] == 4
     assert data["validation"] is None
-    assert "[method to be added]" in data["methods"]["paragraph"]
+    paragraph = data["methods"]["paragraph"]
+    assert "by [method to be added] ([software and version to be added])." in paragraph
+    assert "psmvae" not in paragraph
+    software = data["methods"]["questions"][4]["answer"]
+    assert software.startswith("Imputations: [software and version to be added]. This report: ")
+    assert "mi = psmvae.MultipleImputation.from_long(...)" in data["methods"]["command"]
+    assert "4 imputations.\n" in to_markdown(data)
+    page = Report(data).html()
+    assert "<p>4 imputations. Imputed values" in page
+    assert "Imputed by" not in page
     json.dumps(data, allow_nan=False)
 
 

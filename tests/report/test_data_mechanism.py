@@ -52,6 +52,20 @@ def by_name(data):
     return {column["name"]: column for column in data["columns"]}
 
 
+def test_columns_missing_by_their_value_are_named_though_not_shown(self_masked, imputer, relations):
+    made = mechanism_data(self_masked, imputer, report=relations, shown=["w"])
+    assert [column["name"] for column in made["columns"]] == ["w"]
+    assert (made["own_value_found"], made["own_value_assumed"]) == (["y"], [])
+    assumed = fitted_mice(self_masked, mask_model=psmvae.SelfMask(columns=["y"]))
+    made = mechanism_data(self_masked, assumed, report=relations, shown=["w"])
+    assert (made["own_value_found"], made["own_value_assumed"]) == ([], ["y"])
+
+
+def test_a_complete_column_is_not_missing_by_its_value(self_masked, imputer, relations):
+    complete = self_masked.assign(y=self_masked["y"].fillna(0.0))
+    assert mechanism_data(complete, imputer, report=relations)["own_value_found"] == []
+
+
 def test_a_comparison_is_copied(self_masked, imputer, relations):
     made = mechanism_data(self_masked, imputer, report=relations)
     assert is_plain(made)
@@ -67,7 +81,6 @@ def test_a_comparison_is_copied(self_masked, imputer, relations):
             explanation.replace("_", " "): record[explanation]
             for explanation in ("at_random", "own_value", "both")
         }
-        assert column["shape"] == record["shape"]
         assert column["at_risk"] == record["at_risk"]
         assert column["sentence"] == imputer.mechanism_.sentence(name)
         assert not column["assumed"]

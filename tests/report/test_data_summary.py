@@ -28,7 +28,8 @@ def test_five_sentences_with_numbers():
     assert "p < 0.001" in mechanism
     assert "bmi" in mechanism
     assert "200 held-out cells" in good
-    assert "1.20 (MeanImputer 1.00, MICEImputer 0.50)" in good
+    assert "1.20 by PSMVAEImputer, 1.00 by MeanImputer and 0.50 by MICEImputer" in good
+    assert "wrong levels" not in good
     assert "70.0 %" in good
     assert f"{len(data['warnings'])} warnings" in beware
     assert data["warnings"][-1] == "A note."
@@ -41,13 +42,14 @@ def test_all_warnings_are_there():
     assert has(warned, "More than half of the cells", "<b>|`x`", "(75.0 %)", "bmi (60.0 %)")
     assert has(warned, "Fewer than 30 values", "(25)")
     assert has(warned, "bmi seem to depend on their own values", "cannot check")
-    assert has(warned, "90 % intervals", "70.0 %")
-    assert has(warned, "no better than by the mean", "bmi")
+    assert has(warned, "90 % intervals", "70.0 % only: imputations are biased, or vary too little")
+    assert has(warned, "low in bmi (70.0 %): imputations are biased there, or vary too little")
+    assert has(warned, "Held-out cells of bmi were predicted worse than by the mean")
     assert has(warned, "median effective sample size of the rows is 1.5")
     assert has(warned, "R-hat is above 1.1 for bmi (1.30)")
     assert has(warned, "outside the observed range in bmi (20.0 %)")
     assert has(warned, "More than half of the information about slope (0.62)")
-    assert has(warned, "5 imputations are fewer than 100 times")
+    assert has(warned, "of 5 imputations would change", "146 are needed")
     assert has(warned, "conclusion about slope turns")
 
 
@@ -101,6 +103,18 @@ def test_little_test_without_a_result():
     assert sentence.startswith("Not made; ")
     sentence = summary_data(parts.sections(missing=parts.missing(0.3)))["sentences"][2]
     assert "no evidence against cells missing completely at random (p = 0.300)" in sentence
+
+
+def test_a_baseline_without_an_error_is_left_out():
+    data = parts.validation()
+    data["error_numbers"] = {"PSMVAEImputer": None, "MeanImputer": 1.0}
+    data["error_levels"] = {"PSMVAEImputer": 0.25, "MeanImputer": None}
+    sentence = summary_data(parts.sections(validation=data))["sentences"][3]
+    assert "numeric columns was 1.00 by MeanImputer, in standard deviations, and" in sentence
+    assert "the mean share of wrong levels was 25.0 % by PSMVAEImputer;" in sentence
+    data["error_numbers"] = data["error_levels"] = dict.fromkeys(data["methods"])
+    sentence = summary_data(parts.sections(validation=data))["sentences"][3]
+    assert "the error is not defined" in sentence
 
 
 def test_a_failed_check_is_a_warning():

@@ -81,8 +81,8 @@ def test_errors_are_those_of_the_known_regression(gaussian):
     # missing predictors it is larger, and that of the mean is 1
     _, _, data = gaussian
     assert data["methods"] == ["MICEImputer", "MeanImputer"]
-    assert np.sqrt(0.509) - 0.05 < data["error"]["MICEImputer"] < 0.85
-    assert data["error"]["MeanImputer"] == pytest.approx(1, abs=0.06)
+    assert np.sqrt(0.509) - 0.05 < data["error_numbers"]["MICEImputer"] < 0.85
+    assert data["error_numbers"]["MeanImputer"] == pytest.approx(1, abs=0.06)
 
 
 def test_sentence_says_what_was_done(gaussian):
@@ -110,7 +110,7 @@ def test_large_tables_are_sampled_and_said():
     assert "200 of 400 rows drawn at random" in data["sentence"]
     assert "had more rows" in data["sentence"]
     assert data["methods"] == ["MeanImputer", "MICEImputer"]
-    assert data["error"]["MICEImputer"] < data["error"]["MeanImputer"]
+    assert data["error_numbers"]["MICEImputer"] < data["error_numbers"]["MeanImputer"]
 
 
 def test_the_imputer_is_not_changed_and_results_repeat():
@@ -182,7 +182,7 @@ def test_a_deep_imputer_also_from_a_file(tmp_path):
     X = gaussian_table(120)
     steps = []
     imputer = psmvae.PSMVAEImputer(max_epochs=2, random_state=0).fit(X)
-    data = validation_data(X, imputer, n_draws=19, report=steps.append)
+    data = validation_data(X, imputer, n_draws=19, progress=steps.append)
     json.dumps(data, allow_nan=False)
     assert data["methods"] == ["PSMVAEImputer", "MeanImputer", "MICEImputer"]
     assert steps[0] == "PSMVAEImputer without the held-out cells"
@@ -193,7 +193,7 @@ def test_a_deep_imputer_also_from_a_file(tmp_path):
     assert sizes[0] >= 1
     imputer.save(tmp_path / "model.safetensors")
     again = validation_data(X, psmvae.load(tmp_path / "model.safetensors"), n_draws=19)
-    assert again["error"] == data["error"]
+    assert again["error_numbers"] == data["error_numbers"]
     assert again["pit"] == data["pit"]
     # a file has the last epoch only
     assert again["training"] is None
@@ -247,3 +247,11 @@ def test_very_large_and_small_values_have_the_errors_of_others():
     ]
     assert errors[1]["MeanImputer"] == pytest.approx(errors[0]["MeanImputer"])
     assert errors[2]["MeanImputer"] == pytest.approx(errors[0]["MeanImputer"])
+
+
+def test_wide_tables_are_checked_on_fewer_rows():
+    X = np.random.default_rng(0).normal(size=(500, 101))
+    X[:50, 0] = np.nan
+    data = validation_data(X, psmvae.MeanImputer(random_state=0).fit(X), n_draws=19)
+    # 40,000 cells in 101 columns
+    assert data["sentence"].startswith("In 396 of 500 rows drawn at random")

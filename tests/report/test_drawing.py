@@ -364,6 +364,9 @@ def test_assumptions(ax):
     assert rows(ax) == [row["assumption"] for row in given]
     points = next(line for line in ax.lines if line.get_marker() == "o")
     np.testing.assert_allclose(points.get_xdata(), [row["estimate"] for row in given])
+    assert ax.get_xlabel().endswith("with 90 % interval")
+    # the line of the null hypothesis, at 0.5
+    assert any(list(line.get_xdata()) == [0.5, 0.5] for line in ax.lines)
 
 
 def test_tipping_point_is_where_the_limit_crosses(ax):
@@ -372,6 +375,10 @@ def test_tipping_point_is_where_the_limit_crosses(ax):
     assert texts(ax) == ["δ = 4.50"]
     turns = next(line for line in ax.lines if line.get_label() == "conclusion turns")
     assert turns.get_xdata()[0] == pytest.approx(4.5)
+    by_label = {one.get_label(): one for one in (*ax.lines, *ax.collections)}
+    assert "90 % interval" in by_label
+    assert list(by_label["imputation model"].get_xdata()) == [0.0, 0.0]
+    assert "added to imputed values of" in ax.get_xlabel()
 
 
 def test_tipping_map():
@@ -382,13 +389,6 @@ def test_tipping_map():
     mesh = next(one for one in ax.collections if one.get_array() is not None)
     np.testing.assert_allclose(np.ravel(mesh.get_array()), np.ravel(np.transpose(data["estimate"])))
     assert ax.get_title() == "conclusion turns at the line"
-
-
-@pytest.mark.parametrize("side", ["above", "below", "neither"])
-def test_margin_of_each_conclusion(side):
-    low, high = np.array([-1.0, 0.5, -3.0]), np.array([2.0, 3.0, -0.5])
-    holds = {"above": low > 0, "below": high < 0, "neither": (low < 0) & (high > 0)}[side]
-    np.testing.assert_array_equal(results.margin_of(holds, low, high, 0.0) > 0, holds)
 
 
 def test_no_text_is_parsed_as_mathematics():

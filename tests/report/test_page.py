@@ -152,7 +152,8 @@ def test_every_value_reaches_the_page(pages):
         assert each["answer"] in text
     for word in ("12.05 to 12.55", "&lt; 0.001".replace("&lt;", "<"), "89.0 %", "1.120", "20.0 %"):
         assert word in text
-    assert "Pictures are drawn from a random sample of 10,000 of the 12,345 rows" in text
+    assert "scatter plots use a random sample of at most 10,000 of the 12,345 rows" in text
+    assert "levels was 20.0 % by PSMVAEImputer and 40.0 % by mean." in text
 
 
 def test_a_part_that_was_not_given_says_how_to_get_it(pages):
@@ -183,7 +184,7 @@ def test_a_page_that_would_be_too_large_leaves_pictures_out():
     data = fake(names=[f"column {k}" for k in range(61)])
     padding = "<svg><desc>" + "x" * 12_000 + "</desc></svg>"
     drawn = {
-        f"{kind}-{k}": Figure(f"{kind}-{k}", "imputed", None, padding, "")
+        f"{kind}-{k}": Figure(f"{kind}-{k}", padding, "")
         for kind in ("density", "strip", "odds")
         for k in range(60)
     }

@@ -154,6 +154,8 @@ def test_long_names_are_cut_in_text_only():
         (number(120.0), "120"),
         (number(1e-9), "1e-09"),
         (number(2.5e8), "2.5e+08"),
+        (number(1.23456e-7), "1.235e-07"),
+        (number(-12345678.0, 3), "-1.23e+07"),
         (number(0), "0"),
         (number(float("inf")), "∞"),
         (number(float("nan")), "–"),

@@ -19,9 +19,11 @@ def filled(table, value=0.7, kinds=None):
 
 
 class TestPandas:
-    @pytest.fixture(autouse=True)
-    def _library(self):
+    @pytest.fixture(autouse=True, params=["few columns", "many columns"])
+    def _library(self, request, monkeypatch):
         self.pd = pytest.importorskip("pandas")
+        if request.param == "many columns":
+            monkeypatch.setattr("psmvae.table.frame_pandas._MANY", 0)
 
     def columns(self):
         pd = self.pd
@@ -98,6 +100,10 @@ class TestPandas:
         assert out.attrs == {"source": "here"}
         assert not out.isna().any().any()
         pd.testing.assert_frame_equal(table, before)
+
+    def test_flags_are_kept(self):
+        table = self.pd.DataFrame({"a": [1.5, NAN, 2.5]}).set_flags(allows_duplicate_labels=False)
+        assert not filled(table).flags.allows_duplicate_labels
 
     def test_multi_index_columns(self):
         pd = self.pd

@@ -282,3 +282,40 @@ def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
         assert first.exists()
     assert path.read_text() == "first"
     assert [file.name for file in tmp_path.iterdir()] == ["o.csv"]
+
+
+class TestWindows:
+    """What Windows requires, checked on any system."""
+
+    def test_a_temporary_file_is_closed_before_it_is_renamed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("psmvae.table.temporary.fcntl", None)
+        opened, closed = [], []
+        open_, close = os.open, os.close
+
+        def recorded(path, *args):
+            opened.append((os.fspath(path), found := open_(path, *args)))
+            return found
+
+        monkeypatch.setattr(os, "open", recorded)
+        monkeypatch.setattr(os, "close", lambda number: closed.append(number) or close(number))
+        with atomic_path(tmp_path / "t.csv") as temporary:
+            assert [(str(temporary), number) for number in closed] == opened
+            temporary.write_text("new")
+        assert [number for _, number in opened] == closed
+        assert (tmp_path / "t.csv").read_text() == "new"
+        assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+    def test_a_file_is_open_for_writing_when_it_is_flushed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("psmvae.table.paths._FLUSH_MODE", os.O_RDWR)
+        path = tmp_path / "t.csv"
+        path.write_text("old")
+        path.chmod(0o444)
+        modes = []
+        monkeypatch.setattr(
+            os, "fsync", lambda number: modes.append(stat.S_IMODE(os.fstat(number).st_mode))
+        )
+        with atomic_path(path) as temporary:
+            temporary.write_text("new")
+        # the permissions of a read-only file are set later
+        assert [mode & stat.S_IWUSR for mode in modes] == [stat.S_IWUSR]
+        assert stat.S_IMODE(path.stat().st_mode) == 0o444

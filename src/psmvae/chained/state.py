@@ -81,7 +81,7 @@ def _restore(
         _check_target(targets[-1], len(predictors.group))
         parameters.append(_parameters(targets[-1], column.n_levels, arrays, settings))
     dropped = [np.array(one, dtype=np.intp) for one in plain["dropped"]]
-    if not all(_are_positions(one, len(predictors.group)) for one in dropped):
+    if not all(are_positions(one, len(predictors.group)) for one in dropped):
         raise ValueError("The dropped predictors of the file are not among its predictors.")
     traces = (arrays["trace_mean"], arrays["trace_deviation"])
     size = (settings.n_rounds, settings.n_chains, len(columns))
@@ -118,10 +118,10 @@ def _check_target(target: Target, n_predictors: int) -> None:
     basis, linear = target.basis, target.linear
     n_used, n_cosines = len(basis.at), len(basis.phase)
     fits = (
-        _are_positions(linear, n_predictors)
-        and _are_positions(basis.at, len(linear))
-        and _are_positions(basis.first, n_used)
-        and _are_positions(basis.second, n_used)
+        are_positions(linear, n_predictors)
+        and are_positions(basis.at, len(linear))
+        and are_positions(basis.first, n_used)
+        and are_positions(basis.second, n_used)
         and basis.first.shape == basis.second.shape
         and basis.phase.shape == (n_cosines,)
         # without terms all sizes are 0
@@ -133,7 +133,8 @@ def _check_target(target: Target, n_predictors: int) -> None:
         raise ValueError(f"The terms of column {target.j} do not fit its predictors.")
 
 
-def _are_positions(array: NDArray[Any], n: int) -> bool:
+def are_positions(array: NDArray[Any], n: int) -> bool:
+    """Return whether an array holds numbers from 0 to n - 1, on one axis."""
     return array.ndim == 1 and array.dtype.kind == "i" and bool(((array >= 0) & (array < n)).all())
 
 
@@ -148,7 +149,7 @@ def _parameters(
     start = (settings.n_kept, settings.n_chains)
     if shapes != _shapes(start, n_terms, shapes, has_levels=has_levels):
         raise ValueError(f"The parameters of column {j} do not fit its predictors.")
-    if has_levels and not all(_are_positions(order, n_levels) for order in fields["order"]):
+    if has_levels and not all(are_positions(order, n_levels) for order in fields["order"]):
         raise ValueError(f"The parameters of column {j} have levels that do not exist.")
     if has_levels and fields["shares"].shape[1] != n_levels:
         raise ValueError(f"The parameters of column {j} do not fit its levels.")

@@ -40,14 +40,14 @@ class Trees:
     value: Floats
 
     @classmethod
-    def of(cls, forest: Any, *, leaf_numbers: bool = False) -> Self:
-        """Copy the trees of a fitted forest of scikit-learn with one output.
+    def of(cls, estimators: Sequence[Any], *, leaf_numbers: bool = False) -> Self:
+        """Copy fitted trees of scikit-learn with one output, such as those of a forest.
 
         With ``leaf_numbers`` the values are the numbers of the leaves, counted over all trees.
         """
         feature, threshold, child, root, value = [], [], [], [], []
         n_nodes = n_leaves = 0
-        for estimator in forest.estimators_:
+        for estimator in estimators:
             tree = estimator.tree_
             inner = tree.children_left >= 0
             leaf = ~inner
@@ -68,7 +68,7 @@ class Trees:
             return np.where(code < 0, ~which[~np.minimum(code, -1)], code).astype(np.int32)
 
         # one byte suffices for most tables, and there are many nodes
-        small = np.uint8 if forest.n_features_in_ <= 256 else np.int32
+        small = np.uint8 if estimators[0].n_features_in_ <= 256 else np.int32
         return cls(
             np.concatenate(feature).astype(small),
             rounded_down(np.concatenate(threshold)),
@@ -187,7 +187,7 @@ class TreesRegressor(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Floats, y: Floats) -> Self:
         """Fit the trees."""
         forest = ExtraTreesRegressor(self.n_estimators, random_state=self.seed, n_jobs=self.n_jobs)
-        self.trees_ = Trees.of(forest.fit(X, y))
+        self.trees_ = Trees.of(forest.fit(X, y).estimators_)
         return self
 
     def predict(self, X: Floats) -> Floats:

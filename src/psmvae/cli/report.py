@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,17 +18,19 @@ from psmvae.cli.files import (
 from psmvae.cli.formula import formula_analysis
 from psmvae.cli.messages import remedies_as_options
 from psmvae.cli.options import check_known
-from psmvae.cli.report_options import check_extension
+from psmvae.cli.report_options import check_extension, read_pairs
 from psmvae.cli.sensitivity import named_term
 from psmvae.cli.terminal import UsageError
 from psmvae.reporting import Report
 from psmvae.reporting.data.collect import collect
+from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.scatter import pair_positions
+from psmvae.reporting.report import check_installed
 from psmvae.sensitivity.tipping import tipping_point
 from psmvae.table.frames import open_table
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from psmvae.cli.options import Files, ModelSource
@@ -44,6 +45,8 @@ _N_IMPUTATIONS = 20
 def report(files: Files, source: ModelSource, options: ReportOptions, terminal: Terminal) -> None:
     """Write a report on the missing cells of a table and their imputations."""
     check_extension(files.output)
+    if files.output.suffix.lower() == ".html":
+        check_installed()
     if options.imputations is not None:
         _report_on_imputations(files, source, options, options.imputations, terminal)
         return
@@ -51,7 +54,7 @@ def report(files: Files, source: ModelSource, options: ReportOptions, terminal: 
     n, seed = options.multiple or _N_IMPUTATIONS, source.run.seed
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ())
-        _check_column(options, table.modelled.column_names)
+        _check_columns(options, table.modelled)
         imputer, table = fitted_imputer(table, source, terminal, draws=True)
     with saving_model(imputer, files, source, terminal):
         with (
@@ -77,7 +80,7 @@ def _report_on_imputations(
         check_input(path)
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ()).modelled
-    _check_column(options, table.column_names)
+    _check_columns(options, table)
     mi = long_file.read_long(imputations, files.na)
     _check_same_table(mi, table, imputations, files.table)
     _write_report(files, options, source.run.seed, terminal, mi=mi)
@@ -101,6 +104,7 @@ def _write_report(
             mi=mi,
             analyses=fits,
             sensitivity=tipping,
+            pairs=read_pairs(options.pair, open_table(mi.original).names) if options.pair else None,
             title=options.title or files.table.name,
             max_columns=options.max_columns,
             validate=not options.no_validation,
@@ -114,8 +118,11 @@ def _write_report(
     write_text(text, files.output, terminal, force=files.force)
 
 
-def _check_column(options: ReportOptions, names: Sequence[str]) -> None:
-    check_known("--column", [options.column] if options.column else [], names)
+def _check_columns(options: ReportOptions, table: Any) -> None:
+    """Refuse options that name columns of another table, or of another kind, before any work."""
+    check_known("--column", [options.column] if options.column else [], table.column_names)
+    if options.pair:
+        pair_positions(read_columns(table), read_pairs(options.pair, table.column_names))
 
 
 def _check_same_table(mi: MultipleImputation, table: Any, imputations: Path, path: Path) -> None:
@@ -154,7 +161,7 @@ def _text(made: Report, path: Path) -> str:
     """Return the report in the format of the path's extension."""
     match path.suffix.lower():
         case ".json":
-            return json.dumps(made.json(), indent=1, ensure_ascii=False) + "\n"
+            return made._json_text()  # noqa: SLF001 (as `write_json` writes it)
         case ".md":
             return made.markdown()
     return made.html()

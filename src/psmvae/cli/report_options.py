@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from psmvae.cli import formula_options as f
+from psmvae.cli.options import check_known
 from psmvae.cli.sensitivity_options import read_deltas
 from psmvae.cli.terminal import UsageError
 
@@ -61,6 +63,15 @@ class ReportOptions:
     term: Annotated[
         str | None, _option("--term", metavar="TERM", help="The term that --delta is about.")
     ] = None
+    pair: Annotated[
+        list[str] | None,
+        _option(
+            "--pair",
+            metavar="COLUMN,COLUMN",
+            help="Draw a scatter plot of these two numeric columns (repeatable). By default the "
+            "two with the strongest correlation.",
+        ),
+    ] = None
     title: Annotated[
         str | None, _option("--title", metavar="TEXT", help="Title (default: the file's name).")
     ] = None
@@ -106,6 +117,21 @@ class ReportOptions:
     def deltas(self) -> list[float]:
         """The shifts of --delta; empty if it is not given."""
         return [] if self.delta is None else read_deltas(self.delta)
+
+
+def read_pairs(texts: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the columns of --pair; their names may contain commas."""
+    return [_read_pair(text, names) for text in texts]
+
+
+def _read_pair(text: str, names: Sequence[str]) -> tuple[str, str]:
+    parts = text.split(",")
+    if len(parts) < 2:
+        raise UsageError(f"--pair: {text!r} is not of the form COLUMN,COLUMN")
+    splits = [(",".join(parts[:k]), ",".join(parts[k:])) for k in range(1, len(parts))]
+    known = [pair for pair in splits if set(pair) <= set(names)]
+    check_known("--pair", (known or splits)[0], names)
+    return known[0]
 
 
 def check_extension(path: Path) -> None:

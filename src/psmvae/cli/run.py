@@ -22,6 +22,8 @@ _PARSER_ERROR: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
+# As a shell reports a process that SIGPIPE has ended; Windows does not have this signal.
+_BROKEN_PIPE = 128 + 13
 # Errors that a table, a file or the machine can cause. Any other exception is a bug, and its
 # traceback is shown.
 _FAILURES = (ValueError, TypeError, OSError, MemoryError, ImportError, RuntimeError)
@@ -43,13 +45,13 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
             _flush()
     except BrokenPipeError:
         discard(sys.stdout)
-        return 128 + signal.SIGPIPE
+        return _BROKEN_PIPE
     except SystemExit as error:
         # click exits so if it cannot write
         if not isinstance(error.__context__, BrokenPipeError):
             raise
         discard(sys.stdout)
-        return 128 + signal.SIGPIPE
+        return _BROKEN_PIPE
     except UsageError as error:
         terminal.line(f"error: {error}")
         return 2

@@ -54,7 +54,7 @@ class Terminal:
             yield None
             return
         columns = (
-            TextColumn("Training"),
+            TextColumn("{task.fields[phase]}"),
             BarColumn(bar_width=30),
             TextColumn("epoch"),
             MofNCompleteColumn(),
@@ -62,16 +62,17 @@ class Terminal:
             TextColumn("{task.fields[left]}"),
         )
         with Progress(*columns, console=self._console, transient=True) as bar:
-            task = bar.add_task("training", total=None, error="", left="")
+            task = bar.add_task("training", total=None, phase="Fitting", error="", left="")
 
             def show(epoch: Epoch) -> None:
                 error, left = epoch.validation_error, epoch.seconds_left
                 bar.update(
                     task,
                     completed=epoch.epoch,
-                    total=epoch.max_epochs,
+                    total=epoch.expected_epochs,
+                    phase=PHASES.get(epoch.phase, epoch.phase.capitalize()),
                     error="" if error is None else f"validation error {error:.4f}",
-                    left="" if left is None else f"at most {_clock(left)} left",
+                    left="" if left is None else f"about {_clock(left)} left",
                 )
 
             yield show
@@ -104,6 +105,10 @@ class Terminal:
         with warnings.catch_warnings():
             warnings.showwarning = show
             yield
+
+
+# What the progress bar calls the phases of a fit.
+PHASES = {"masks": "Comparing explanations of the masks"}
 
 
 def _clock(seconds: float) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psmvae.reporting.report import check_installed
 from psmvae.simulate.trial import DROPOUT_REASONS, OUTCOME
 
 if TYPE_CHECKING:
@@ -24,12 +25,7 @@ def check_folder(folder: Path) -> None:
     """Create the folder and check what the report needs, before any time is spent."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} exists and is not a folder")
-    try:
-        import jinja2  # noqa: F401
-        import matplotlib as mpl  # noqa: F401
-    except ImportError as error:
-        message = f"the demo writes a report and needs {error.name}: pip install 'psmvae[report]'"
-        raise ImportError(message) from error
+    check_installed()
     folder.mkdir(parents=True, exist_ok=True)
 
 

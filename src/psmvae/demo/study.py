@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from psmvae.multiple import Analyses, MultipleImputation
+    from psmvae.multiple import Analyses, Estimates, MultipleImputation
     from psmvae.training import Progress
 
 # Scores and adherence are between 0 and 100.
@@ -131,27 +131,29 @@ def run_study(
     )
 
 
-def mean_and_effect(table: Any) -> dict[str, tuple[float, float]]:
-    """Return the mean outcome and the difference of the arms, each with its variance."""
+def mean_and_effect(table: Any) -> Estimates:
+    """Return the mean outcome and the difference of the arms, with n - 2 degrees of freedom."""
+    from psmvae.multiple import Estimates
+
     outcome, arm = _column(table, OUTCOME), np.asarray(table.column("arm").to_pylist())
     arms = [outcome[arm == name] for name in ("active", "control")]
     of_mean = [values.var(ddof=1) / len(values) for values in (outcome, *arms)]
-    return {
-        "mean outcome": (float(outcome.mean()), float(of_mean[0])),
-        EFFECT: (float(arms[0].mean() - arms[1].mean()), float(sum(of_mean[1:]))),
-    }
+    return Estimates(
+        ("mean outcome", EFFECT),
+        np.array([outcome.mean(), arms[0].mean() - arms[1].mean()]),
+        np.array([of_mean[0], sum(of_mean[1:])]),
+        dfcom=len(outcome) - 2.0,
+    )
 
 
 def _estimates(analyses: Analyses, trial: Trial) -> tuple[Estimate, ...]:
     import pyarrow as pa
 
     truth = mean_and_effect(pa.table({name: trial.complete[name] for name in ("arm", OUTCOME)}))
-    pooled = analyses.pool(dfcom=len(trial.m) - 2).summary().to_pylist()
+    pooled = analyses.pool().summary().to_pylist()
     return tuple(
-        Estimate(
-            row["term"], row["estimate"], row["conf_low"], row["conf_high"], *truth[row["term"]][:1]
-        )
-        for row in pooled
+        Estimate(row["term"], row["estimate"], row["conf_low"], row["conf_high"], float(value))
+        for row, value in zip(pooled, truth.estimate, strict=True)
     )
 
 

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psmvae._quiet import load_libraries
+from psmvae._quiet import TORCH, load_libraries
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
 from psmvae.imputers.ambient import without_ambient_settings
@@ -75,6 +75,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
     # False for imputers that learn from numbers in the table's units
     standardises_input = True
+    # what `fit` imports on first use
+    _libraries: ClassVar[tuple[str, ...]] = TORCH
     # parameters of the paper that differ from the defaults
     _paper: ClassVar[Mapping[str, Any]] = {}
 
@@ -152,7 +154,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         y : ignored
             Present for API consistency.
         callback : callable, optional
-            Called with a `Progress` after every epoch, by imputers that train in epochs.
+            Called with a `Progress` after every epoch and when a later phase of the fit starts, by
+            imputers that train in epochs.
         sample_rows : int, default=500_000
             Rows of a source to fit to: a uniform sample, and the rows with rare levels or the
             smallest or largest number of a column. It depends on `random_state`, and not on the
@@ -168,7 +171,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         began = time.perf_counter()
         self._check_parameters()
         checks.whole_number("sample_rows", sample_rows, low=1)
-        load_libraries()
+        load_libraries(self._libraries)
         if is_source(X):
             X = self._sample_of(X, int(sample_rows))
         before = vars(self).copy()

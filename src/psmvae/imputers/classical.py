@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import WITH_CHAINS
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.blocks import BlockSeed
@@ -212,8 +213,9 @@ class ChainImputer(MatrixImputer):
     mask_model : {"none", "auto", "self"} or SelfMask, default="none"
         Why cells are missing. "none": missing at random. "auto": for each column, the value of a
         cell is compared with the other columns as the explanation of its mask, and where it
-        explains the mask as well, imputations are corrected for it; see `mechanism_`. "self": the
-        value of each cell decides whether it is missing; `SelfMask` says so for some columns.
+        explains the mask as well or nearly so, imputations are corrected for it; see `mechanism_`.
+        "self": the value of each cell decides whether it is missing; `SelfMask` says so for some
+        columns.
 
     Attributes
     ----------
@@ -229,6 +231,8 @@ class ChainImputer(MatrixImputer):
     tol: float = 1e-3
     standardise: bool = True
     mask_model: str | SelfMask = "none"
+
+    _libraries = WITH_CHAINS
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae._quiet import unchanged_settings
+from psmvae._quiet import WITH_PROGRESS, unchanged_settings
 from psmvae.imputers import checks, file_schema
 from psmvae.imputers.base import Bools, Callback, Floats, Imputer, Kinds
 from psmvae.imputers.blocks import BLOCK_ROWS, BlockSeed
@@ -122,6 +122,7 @@ class DeepImputer(Imputer):
     random_state: int | np.random.RandomState | None = None
     verbose: bool = False
 
+    _libraries = WITH_PROGRESS
     # the `Shard` of this process in data-parallel training
     _shard: ClassVar[Any] = None
 
@@ -179,7 +180,8 @@ class DeepImputer(Imputer):
         from psmvae.training.loop import train
 
         device = checks.torch_device(self.device)
-        check_memory(self._n_parameters(), len(self.schema_.modelled), device)
+        if len(self.schema_.modelled) >= MANY_COLUMNS:
+            check_memory(self._n_parameters(), len(self.schema_.modelled), device)
         # training needs gradients, also where the caller has disabled them
         with use_blas(), torch.inference_mode(mode=False):
             self._build()
@@ -190,8 +192,10 @@ class DeepImputer(Imputer):
                 result = train(
                     self._recipe(), x, m, self.config_, noise, report, began, shard=self._shard
                 )
-            self._finish_fit(result.history, x, m)
-            self._fit_draws(encoded, result.validation_mask, began)
+                self._finish_fit(result.history, x, m)
+                if report is not None and result.history:
+                    report(dataclasses.replace(result.history[-1], phase="masks"))
+                self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted
 
@@ -266,9 +270,7 @@ class DeepImputer(Imputer):
             return dict(self._make_model(self._layout(), rate, NoNoise()).state_dict())
 
     def _n_parameters(self) -> int:
-        """Return the number of parameters, counted only for tables of many columns."""
-        if len(self.schema_.modelled) < MANY_COLUMNS:
-            return 0
+        """Return the number of parameters of the model of `config_`."""
         return sum(tensor.numel() for tensor in self._shapes().values())
 
     def _layout(self) -> Layout:
@@ -298,13 +300,15 @@ class DeepImputer(Imputer):
         return dict(self.model_.state_dict()), {"config": self.config_, "progress": last}
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
+        from psmvae.nn.size_limit import SizeLimit
+
         self.config_ = plain["config"]
-        file_schema.check_sizes(self.config_, arrays)
-        file_schema.check_tensors(self._shapes(), arrays)
-        self._build()
-        self.model_.load_state_dict(arrays)
         last = plain["progress"]
         self._set_history([file_schema.progress(last)] if last else [])
+        with SizeLimit(file_schema.check_sizes(self.config_, arrays)):
+            self._build()
+        file_schema.check_tensors(self.model_.state_dict(), arrays)
+        self.model_.load_state_dict(arrays)
 
 
 def describe_config(config: Config) -> dict[str, Any]:

@@ -21,6 +21,9 @@ MAX_DOCUMENT = 2**26
 """Characters of the JSON document of a file at most; a table of 20,000 columns needs a quarter."""
 MAX_DEPTH = 4
 """How deep objects with settings can be nested in each other."""
+# While a model is built it has at most so many times the numbers of its tensors in the file, and so
+# many more (64 MiB): networks keep a one-hot code of each set, which is not part of the file.
+MAX_RATIO, MAX_EXTRA = 4, 2**24
 # Entries of the document with their types; "facts" is for other programs and not read.
 ENTRIES: dict[str, type[Any]] = {
     "class": str,
@@ -86,8 +89,12 @@ def check_config(config: Config) -> None:
             checks.number(name, value, *_RANGES[name])
 
 
-def check_sizes(config: Config, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Raise ValueError if there are more layers, members or sets than the tensors can have."""
+def check_sizes(config: Config, tensors: Mapping[str, torch.Tensor]) -> int:
+    """Raise ValueError if there are more layers, members or sets than the tensors can have.
+
+    Returns the largest number of numbers in the tensors of a model with this configuration, those
+    that are not part of the file included.
+    """
     n_parameters = sum(tensor.numel() for tensor in tensors.values())
     if config.n_members * getattr(config, "n_sets", 1) > n_parameters:
         raise ValueError("n_members and n_sets are not those of the tensors")
@@ -95,6 +102,7 @@ def check_sizes(config: Config, tensors: Mapping[str, torch.Tensor]) -> None:
         network = getattr(config, field.name)
         if isinstance(network, Network) and network.depth > len(tensors):
             raise ValueError(f"{field.name} has depth {network.depth}: not that of the tensors")
+    return MAX_RATIO * n_parameters + MAX_EXTRA
 
 
 def check_tensors(expected: Mapping[str, torch.Tensor], found: Mapping[str, torch.Tensor]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING
 from psmvae.table.errors import Reported
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from torch import Tensor
 
     from psmvae.imputers.deep import DeepImputer
@@ -117,8 +120,19 @@ def warn_of_fit(imputer: DeepImputer, x: Tensor, m: Tensor, *, timed_out: bool) 
         if error >= of_mean:
             found.append(NothingLearnedWarning(error, of_mean))
     for warning in found:
-        # at the line that called `fit`
-        warnings.warn(warning, stacklevel=4)
+        warn_at_caller(warning)
+
+
+def warn_at_caller(warning: Warning) -> None:
+    """Warn at the line that called the library, through scikit-learn or not."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_back is not None and _is_internal(frame):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
+
+
+def _is_internal(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("psmvae", "sklearn")
 
 
 def error_of_mean(columns: Columns, x: Tensor, m: Tensor) -> float:

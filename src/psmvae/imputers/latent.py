@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import WITH_REGRESSIONS
 from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
@@ -17,6 +18,14 @@ from psmvae.imputers.chains_file import add_chains, add_mechanism, take_chains, 
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.nonignorable import fit_mechanism, mechanism_facts
 from psmvae.imputers.options import Advanced
+from psmvae.imputers.proper import (
+    CHAINS_LOCK,
+    UnfittedChains,
+    draw_chains,
+    learn,
+    predictions,
+    sample_rows,
+)
 from psmvae.nn.architecture import Network
 from psmvae.table.codec import Encoded
 
@@ -40,6 +49,8 @@ PAPER: dict[str, Any] = PAPER_TRAINING | {
 }
 # With fewer draws than this a user expects a rough estimate and gets no warning.
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
+# Rows whose masks are explained; more would change the odds of going missing by little.
+MAX_MASK_ROWS = 5000
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -76,7 +87,9 @@ class LatentImputer(DeepImputer):
     fast_preset_ : bool
         Whether `max_time` selected the preset that learns fastest.
     chains_ : Chains or None
-        Fitted chains of regressions for proper draws, None with ``draws="model"``.
+        Chains of regressions for proper draws, None with ``draws="model"``. They are fitted when
+        they are first needed: by `sample`, `impute_multiple` or `save`, or when the imputer is
+        pickled or copied. Until then the imputer keeps the training table.
     mechanism_ : Mechanism or None
         What explains the masks of each column with missing cells, and the odds of going missing of
         columns whose values explain their masks. None where `mask_model` does not ask for it.
@@ -88,6 +101,8 @@ class LatentImputer(DeepImputer):
     draws: Literal["proper", "model"] = "proper"
     numeric_draws: Literal["auto", "pmm"] = "auto"
     advanced: Advanced | None = None
+
+    _libraries = WITH_REGRESSIONS
 
     @property
     def fast_preset_(self) -> bool:
@@ -209,21 +224,45 @@ class LatentImputer(DeepImputer):
 
     def _read(self, X: Any) -> Encoded:
         # a callback may impute while the model is trained
-        self.chains_: Chains | None = None
+        self._chains: Chains | None = None
+        self._unfitted_chains: UnfittedChains | None = None
         self.mechanism_: Mechanism | None = None
         return super()._read(X)
 
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
-        from psmvae.imputers.proper import fit_chains, learn
-
-        questions, proper = self._questions(encoded.m), self.draws == "proper"
-        if not questions and not proper:
-            return
-        learned = learn(self, encoded, held_out, None if proper else list(questions))
+        questions = self._questions(encoded.m)
         if questions:
-            self.mechanism_ = fit_mechanism(self, encoded, learned, questions, began)
-        if proper:
-            self.chains_ = fit_chains(self, encoded, learned, self._tilts(), began)
+            sample, hidden = sample_rows(encoded, held_out, MAX_MASK_ROWS, self._seed(6))
+            learned = learn(self, sample, hidden, list(questions))
+            self.mechanism_ = fit_mechanism(self, sample, learned, questions, began)
+        if self.draws == "proper":
+            self._unfitted_chains = UnfittedChains.of(self, encoded, held_out, began)
+            if self.numeric_draws == "pmm":
+                # the values that are drawn are looked up in the training table
+                self._fit_chains()
+
+    @property
+    def chains_(self) -> Chains | None:
+        """Fitted chains of regressions for proper draws; they are fitted at first use."""
+        if self._unfitted_chains is not None:
+            self._fit_chains()
+        return self._chains
+
+    @independent
+    def _fit_chains(self) -> None:
+        """Fit the chains and release the training table."""
+        with CHAINS_LOCK:
+            # another thread may have fitted them in the meantime
+            if self._unfitted_chains is not None:
+                self._chains = self._unfitted_chains.fit(self)
+                self._unfitted_chains = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: never the training table."""
+        if vars(self).get("_unfitted_chains") is not None:
+            self._fit_chains()
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
     def _questions(self, m: Bools) -> dict[int, Question]:
         """Return the columns whose masks are to be explained by their values, by number."""
@@ -237,25 +276,22 @@ class LatentImputer(DeepImputer):
         points = super()._points(x, m)
         if not self._tilts() or self.mechanism_ is None:
             return points
-        from psmvae.imputers.proper import predictions
-
         return self.mechanism_.correct(points, x, m, predictions(self, x, m))
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
-        from psmvae.imputers.proper import draw_chains, predictions
-
-        if self.chains_ is not None:
-            return draw_chains(self, self.chains_, self._tilts(), x, m, n, seed.cells)
+        chains = self.chains_
+        if chains is not None:
+            return draw_chains(self, chains, self._tilts(), x, m, n, seed.cells)
         drawn = super()._draws(x, m, n, seed)
         if not self._tilts() or self.mechanism_ is None:
             return drawn
         return self.mechanism_.redraw(drawn, x, m, predictions(self, x, m), seed.cells)
 
     def _draws_are_proper(self) -> bool:
-        return self.chains_ is not None
+        return self._chains is not None or self._unfitted_chains is not None
 
     def _draws_donors(self) -> bool:
-        return self.chains_ is not None and self.numeric_draws == "pmm"
+        return self._draws_are_proper() and self.numeric_draws == "pmm"
 
     def _facts(self) -> dict[str, Any]:
         return super()._facts() | {
@@ -270,7 +306,8 @@ class LatentImputer(DeepImputer):
         return add_mechanism(arrays, plain, self.mechanism_)
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
-        self.chains_ = take_chains(self.schema_.modelled, arrays, plain)
+        self._unfitted_chains = None
+        self._chains = take_chains(self.schema_.modelled, arrays, plain)
         self.mechanism_ = take_mechanism(self.schema_.modelled, arrays, plain)
         super()._set_state(arrays, plain)
 

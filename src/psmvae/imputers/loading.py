@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psmvae._quiet import load_libraries
+from psmvae._quiet import TORCH, load_libraries
 from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.autoencoders import DLGMImputer, GMVAEImputer, VAEImputer
@@ -84,7 +84,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
     >>> bool((again.transform(table) == imputer.transform(table)).all())
     True
     """
-    load_libraries()
+    load_libraries(TORCH)
     path = Path(path)
     document, tensors = read(path)
     try:
@@ -102,6 +102,7 @@ def load(path: str | os.PathLike[str], *, device: str = "auto") -> Any:
 def _restore(document: dict[str, Any], state: dict[str, torch.Tensor]) -> Imputer:
     if document["class"] not in IMPUTERS:
         raise ValueError(f"unknown imputer class {document['class']!r}")
+    load_libraries(IMPUTERS[document["class"]]._libraries)
     parameters = {name: from_json(value) for name, value in document["parameters"].items()}
     plain = {name: from_json(value) for name, value in document["plain"].items()}
     imputer = IMPUTERS[document["class"]](**parameters)

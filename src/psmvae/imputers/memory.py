@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-# Models of fewer columns are small.
+# Models of fewer columns are small, and their memory is not checked.
 MANY_COLUMNS = 1000
 # float32 weights, gradients, two moments of Adam, running average, best weights, and one copy more.
 BYTES_PER_PARAMETER = 4 * 7
@@ -33,7 +33,9 @@ def available_memory(device: torch.device) -> int | None:
     if device.type == "cuda":
         import torch
 
-        return int(torch.cuda.mem_get_info(device)[0])
+        # PyTorch keeps freed memory for its own later use, which the driver counts as used
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     with suppress(OSError):
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

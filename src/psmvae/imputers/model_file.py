@@ -19,6 +19,7 @@ from psmvae._version import __version__
 from psmvae.imputers import file_schema
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.options import Advanced
+from psmvae.imputers.tensor_file import write_tensors
 from psmvae.mechanism.settings import SelfMask
 from psmvae.models.config import GAINConfig, LatentConfig
 from psmvae.nn.architecture import Network
@@ -52,9 +53,6 @@ def save(imputer: Imputer, path: str | os.PathLike[str], *, replace: bool = True
     OSError
         If the file cannot be written; FileExistsError if there is one and `replace` is False.
     """
-    import torch
-    from safetensors.torch import save as to_bytes
-
     imputer._check_parameters()
     facts = describe(imputer)
     parameters = imputer.get_params(deep=False)
@@ -82,12 +80,8 @@ def save(imputer: Imputer, path: str | os.PathLike[str], *, replace: bool = True
     state = {
         **arrays, **donors, **imputer.reference_.arrays(), "missing_rate": imputer.missing_rate_
     }  # fmt: skip
-    # parts of a model may share tensors, which a safetensors file cannot
-    own = {"memory_format": torch.contiguous_format}
-    tensors = {name: torch.as_tensor(value).cpu().clone(**own) for name, value in state.items()}
     with atomic_path(path, replace=replace) as temporary:
-        # written by Python, whose errors say what failed: safetensors' own do not
-        temporary.write_bytes(to_bytes(tensors, metadata=metadata))
+        write_tensors(temporary, state, metadata)
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:

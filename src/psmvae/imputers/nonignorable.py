@@ -1,10 +1,9 @@
-"""The parameter `mask_model` where the value of a cell may decide on its absence."""
+"""The parameter `mask_model` for cells that may be missing because of their value."""
 
 # ruff: noqa: SLF001 (works on the fitted model of an imputer)
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.imputers.fit_warnings import warn_at_caller
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.errors import Reported
@@ -40,9 +40,9 @@ class UnusedSelfMaskWarning(Reported, UserWarning):
 
     columns: str
     _problem = (
-        "mask_model states that the values of {columns} decide on their absence, but this is not "
-        "used: a column needs two distinct observed values, 10 missing and 10 observed cells, and "
-        "max_time must leave time for it. The cells are imputed as if missing at random"
+        "mask_model states that cells of {columns} are missing because of their value, but this is "
+        "not used: a column needs two distinct observed values, 10 missing and 10 observed cells, "
+        "and max_time must leave time for it. The cells are imputed as if missing at random"
     )
     _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
 
@@ -145,4 +145,4 @@ def warn_of_unused(setting: Any, mechanism: Mechanism, m: Bools) -> None:
         if column.name in setting.columns and not m[:, j].all() and j not in mechanism.tilts
     ]
     if unused:
-        warnings.warn(UnusedSelfMaskWarning(quoted(unused)), stacklevel=6)
+        warn_at_caller(UnusedSelfMaskWarning(quoted(unused)))

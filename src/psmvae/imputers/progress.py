@@ -25,8 +25,10 @@ def progress_bar(*, shown: bool) -> Iterator[Callback | None]:
 
         def show(progress: Progress) -> None:
             found, epoch = progress.validation_error, progress.epoch
-            label = f"epoch {epoch}" + ("" if found is None else f", error {found:.3f}")
-            bar.update(task, total=progress.max_epochs, completed=epoch, description=label)
+            label = f"{progress.phase}, epoch {epoch}" + (
+                "" if found is None else f", error {found:.3f}"
+            )
+            bar.update(task, total=progress.expected_epochs, completed=epoch, description=label)
 
         yield show
 

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.chained.chains import Chains, Learned, Settings, Tilts, settings_for
+from psmvae.chained.chains import Chains, Learned, Tilts, settings_for
 from psmvae.imputers.base import Bools, Floats
 
 if TYPE_CHECKING:
@@ -21,28 +24,68 @@ if TYPE_CHECKING:
 
 # Operations per second of the chains, a low estimate, and the fraction of `max_time` for them.
 OPERATIONS_PER_SECOND, FRACTION_OF_TIME = 5e9, 0.15
+# Chains are fitted at first use, by one thread.
+CHAINS_LOCK = threading.RLock()
 
 
-def fit_chains(
-    imputer: LatentImputer,
-    encoded: Encoded,
-    learned: Mapping[int, Learned],
-    tilts: Tilts,
-    began: float,
-) -> Chains:
-    """Fit chained regressions to the training table, with the predictions of the trained model."""
-    from psmvae.kinds.bounds import model_bounds
+@dataclass(frozen=True)
+class UnfittedChains:
+    """What the chains of an imputer are fitted to, kept until draws are needed.
 
-    return Chains.fit(
-        imputer.schema_.modelled,
-        encoded.x,
-        encoded.m,
-        bounds=[model_bounds(column) for column in imputer.schema_.modelled],
-        seed=imputer._seed(5),
-        learned=learned,
-        tilts=tilts,
-        settings=_settings(imputer, encoded.x.shape, began),
-    )
+    Single imputations do not use the chains, and fitting them takes as long as training.
+    """
+
+    encoded: Encoded
+    # validation cells, (member, row, column)
+    held_out: Tensor | None
+    # seconds that `max_time` has left
+    seconds: float | None
+
+    @classmethod
+    def of(
+        cls, imputer: LatentImputer, encoded: Encoded, held_out: Tensor | None, began: float
+    ) -> Self:
+        """Keep the training table of an imputer whose `fit` was called at ``began``."""
+        seconds = None
+        if imputer.max_time is not None:
+            left = float(imputer.max_time) - (time.perf_counter() - began)
+            seconds = max(left, FRACTION_OF_TIME * float(imputer.max_time))
+        return cls(encoded, held_out, seconds)
+
+    def fit(self, imputer: LatentImputer) -> Chains:
+        """Fit the chains with the predictions of the trained model."""
+        import torch
+
+        from psmvae.kinds.bounds import model_bounds
+        from psmvae.nn.matmul_backend import use_blas
+
+        columns, (n_rows, n_columns) = imputer.schema_.modelled, self.encoded.x.shape
+        fraction = 1.0
+        if self.seconds is not None:
+            fraction = min(1.0, self.seconds * OPERATIONS_PER_SECOND / 2e11)
+        with use_blas(), torch.inference_mode(mode=False):
+            return Chains.fit(
+                columns,
+                self.encoded.x,
+                self.encoded.m,
+                bounds=[model_bounds(column) for column in columns],
+                seed=imputer._seed(5),
+                learned=learn(imputer, self.encoded, self.held_out),
+                tilts=imputer._tilts(),
+                settings=settings_for(n_rows, n_columns, imputer.numeric_draws, fraction=fraction),
+            )
+
+
+def sample_rows(
+    encoded: Encoded, held_out: Tensor | None, n_rows: int, seed: int
+) -> tuple[Encoded, Tensor | None]:
+    """Return ``n_rows`` random rows of a table and of its validation cells, in their order."""
+    n = len(encoded.x)
+    if n <= n_rows:
+        return encoded, held_out
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:n_rows])
+    sample = replace(encoded, x=encoded.x[rows], m=encoded.m[rows])
+    return sample, None if held_out is None else held_out[:, rows]
 
 
 def learn(
@@ -107,16 +150,6 @@ def draw_chains(
         for j, prediction in predictions(imputer, x, m).items()
     }
     return chains.draw(x, m, n, seed, learned, tilts)
-
-
-def _settings(imputer: LatentImputer, shape: tuple[int, ...], began: float) -> Settings:
-    """Choose numbers of chains and rounds that `max_time` allows."""
-    fraction = 1.0
-    if imputer.max_time is not None:
-        left = float(imputer.max_time) - (time.perf_counter() - began)
-        seconds = max(left, FRACTION_OF_TIME * float(imputer.max_time))
-        fraction = min(1.0, seconds * OPERATIONS_PER_SECOND / 2e11)
-    return settings_for(shape[0], shape[1], imputer.numeric_draws, fraction=fraction)
 
 
 def _shifts(imputer: LatentImputer, x: Floats, m: Bools) -> dict[int, NDArray[Any]]:

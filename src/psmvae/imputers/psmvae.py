@@ -51,9 +51,10 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
     mask_model : str, SelfMask or mask model, default="auto"
         Why cells are missing. "auto": the model is "latent"; then, for each column, the value of a
         cell is compared with the other columns as the explanation of its mask, and where it
-        explains the mask as well, imputations are corrected for it; see `mechanism_`. "self":
-        the value of each cell decides whether it is missing; `SelfMask` says so for some columns,
-        and takes what is known, such as the sign. "latent": p(m|z,r), the paper's model (b).
+        explains the mask as well or nearly so, imputations are corrected for it; see `mechanism_`.
+        "self": the value of each cell decides whether it is missing; `SelfMask` says so for some
+        columns, and takes what is known, such as the sign. "latent": p(m|z,r), the paper's
+        model (b).
         "none": ignorable missingness. "logistic-ceiling": p(m_j|x_j,r), the paper's model (a),
         with options in `LogisticMask`. "logistic", "linear" and "network" are the selection models
         of `NotMIWAEImputer`. An object with ``build(shape, noise)`` is your own mask model, see

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from psmvae.imputers import checks
-from psmvae.imputers.ambient import without_ambient_settings
+from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.set_summary import SetSummary
 from psmvae.models.config import LatentConfig
@@ -45,6 +45,7 @@ class SetsMixin:
 
     n_sets: int | Literal["auto"] = 4
 
+    @independent
     def predict_set_proba(self: Any, X: Any) -> Floats:
         """Compute the probability of each pattern set.
 
@@ -62,8 +63,7 @@ class SetsMixin:
         ndarray of shape (n_rows, n_sets_)
             Probabilities that sum to one in each row.
         """
-        with without_ambient_settings():
-            proba: Floats = self._set_proba(*self._encode(X))
+        proba: Floats = self._set_proba(*self._encode(X))
         return proba
 
     def _set_proba(self: Any, x: Floats, m: Bools) -> Floats:

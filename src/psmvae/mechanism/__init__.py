@@ -1,4 +1,4 @@
-"""Values that are missing because of what they are: find it, and correct for it.
+"""Cells that are missing because of their value: detection, and correction of imputations.
 
 The method is a tilt of the odds by shadow variables (d'Haultfoeuille 2010; Miao and Tchetgen
 Tchetgen 2016; Kim and Yu 2011). `odds` has its two equations, `observed` the distribution of a

@@ -1,4 +1,4 @@
-"""The mechanism of one column: compared, chosen, and used."""
+"""Explanations of the mask of one column: their comparison, and imputation by the value."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from psmvae.chained.tilt import LogOdds
 from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.correction import Correction
+from psmvae.mechanism.dropout import MIN_CELLS
 from psmvae.mechanism.families import Posterior, fit_families, refit_straight
 from psmvae.mechanism.observed import Observed, inflation_of
 from psmvae.mechanism.question import Question
@@ -28,8 +29,8 @@ MIN_NATS, MIN_RATIO = 7.0, 0.6
 MAX_ADDED = 0.08
 # The first comparison, without forests, is passed with less.
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
-# Rows whose masks are used at most; fewest missing and observed cells.
-MAX_ROWS, MIN_CELLS = 10_000, 10
+# Rows whose masks are used at most.
+MAX_ROWS = 10_000
 N_DRAWS = 60
 
 
@@ -39,8 +40,9 @@ class Cells:
 
     ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell,
     ``features`` ``(row, feature)`` are the other columns, standardised and filled; ``group`` is the
-    number of each feature's column. Rows in which a column of ``missing_with`` is missing are not
-    ``usable``: another mask explains that of the cell.
+    number of each feature's column. Values that ``are_logarithms`` are never averaged: the mean of
+    the column is not exp of their mean. Rows in which a column of ``missing_with`` is missing are
+    not ``usable``: another mask explains that of the cell.
     """
 
     values: Floats
@@ -51,6 +53,7 @@ class Cells:
     group: NDArray[np.intp]
     n_levels: int
     ordered: bool
+    are_logarithms: bool
     usable: Bools
     missing_with: tuple[int, ...]
 
@@ -62,7 +65,10 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Tilt:
-    """A fitted γ, with what it takes to impute by it."""
+    """A fitted γ, with what it takes to impute by it.
+
+    ``correction`` is None for columns of levels and for those whose predictor is a logarithm.
+    """
 
     observed: Observed
     gamma: Floats
@@ -350,7 +356,7 @@ class _Fit:
         return replace(stage, posterior=posterior)
 
     def tilt(self, stage: _Stage) -> Tilt:
-        """Return the tilt, with the regressions for means of a numeric column."""
+        """Return the tilt, with the regressions for means where a column has means."""
         cells, stage = self.cells, self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
@@ -359,7 +365,7 @@ class _Fit:
             stage.observed, stage.posterior.gamma, stage.posterior.weight, draws, None,
             stage.posterior.best.family.name,
         )  # fmt: skip
-        if cells.prediction.ndim > 1:
+        if cells.prediction.ndim > 1 or cells.are_logarithms:
             return tilt
         own = cells.observed
         residual = cells.values - cells.prediction[own]

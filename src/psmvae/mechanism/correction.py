@@ -9,7 +9,7 @@ weights exp γ. The combination minimises the error of the observed cells with t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -118,15 +118,15 @@ def _forest(
     """
     x, y, w = inputs[chosen].astype(np.float32), values[chosen], weight[chosen]
     seeds = np.random.SeedSequence(seed).generate_state(N_TREES)
-    forest = _Grown([], x.shape[1])
+    grown = []
     total, count = np.zeros(len(y)), np.zeros(len(y))
     for tree, out_of_bag in Parallel(n_jobs, prefer="threads")(
         delayed(_tree)(x, y, w, int(each)) for each in seeds
     ):
-        forest.estimators_.append(tree)
+        grown.append(tree)
         total[out_of_bag] += tree.predict(x[out_of_bag])
         count[out_of_bag] += 1
-    trees = Trees.of(forest)
+    trees = Trees.of(grown)
     found = np.empty(len(values))
     rest = np.ones(len(values), dtype=bool)
     rest[chosen] = False
@@ -134,13 +134,6 @@ def _forest(
     if rest.any():
         found[rest] = trees.predict(inputs[rest])
     return trees, found
-
-
-class _Grown(NamedTuple):
-    """Trees as those of a fitted forest of scikit-learn."""
-
-    estimators_: list[Any]
-    n_features_in_: int
 
 
 def _tree(x: Any, y: Floats, weight: Floats, seed: int) -> tuple[Any, Bools]:

@@ -1,7 +1,7 @@
 """Cells that are missing whenever another column is: later visits of a patient who has left.
 
-The value of such a cell does not decide on its absence, and the mask of the other column explains
-it. The odds of going missing are learned from the other rows. A cell of these rows has the
+The value of such a cell does not influence whether it is missing: the mask of the other column
+explains it. The odds of going missing are learned from the other rows. A cell of these rows has the
 distribution of all cells given the rest of its row, observed and missing ones together.
 """
 
@@ -15,7 +15,7 @@ Bools = NDArray[np.bool_]
 # A column is missing whenever another is if, in those rows, it is observed in at most this fraction
 # of the cells that independent masks would leave, which must be enough to say so.
 MAX_FRACTION, MIN_EXPECTED = 0.05, 10.0
-# Missing cells that must be left in the other rows.
+# Fewest missing cells, and observed ones, from which the odds of going missing are learned.
 MIN_CELLS = 10
 
 

@@ -8,7 +8,7 @@ so that a mask cannot be explained by how its cell was predicted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -52,44 +52,60 @@ class Gaussian:
         predictors: Predictors,
         x: Floats,
         m: Bools,
-        hidden: Collection[int] = (),
-        together: Mapping[int, Sequence[int]] | None = None,
+        columns: Mapping[int, Sequence[int]],
+        *,
+        observed: bool = False,
     ) -> dict[int, Floats]:
-        """Predict the cells of every column from the observed others.
+        """Predict the missing cells of columns from the observed cells of their rows.
 
-        Missing cells are predicted in all columns, and observed ones in the columns in ``hidden``:
-        both as an observed cell would be. ``together`` are, by column, the others that are never
-        missing without it: what their masks say about its value is not identified either. Returns
-        means in model values, or probabilities of levels.
+        The keys of ``columns`` are the columns. Its values are the other columns that are never
+        missing without them: what their masks say about the value is not identified either. With
+        ``observed``, observed cells are predicted too, as if they were missing. Returns means in
+        model values, or probabilities of levels, by column.
         """
         z, seen = _encoded(predictors, x, m)
-        found = {}
-        for j, column in enumerate(predictors.columns):
-            at = predictors.of(j)
-            rows = np.flatnonzero(np.ones(len(x)) if j in hidden else ~m[:, j])
-            without, others = seen[rows], z[rows]
-            # The cell is not seen. Its mask is that of an observed cell in all rows: how missing
-            # cells differ is not identified, and an average over the mask would depend on it.
-            without[:, at] = False
-            masks = [j, *(together or {}).get(j, ())]
-            others[:, [len(predictors.group) + k for k in masks]] = 1.0
-            mean = np.zeros((len(x), len(at)))
-            mean[rows] = self._expected(others, without)[:, at]
-            own = mean * predictors.scale[at] + predictors.center[at]
-            if column.levels:
-                found[j] = _probabilities(own, column.n_levels, predictors, j)
-            elif column.kind == "count":
-                found[j] = np.maximum(np.expm1(np.minimum(own[:, 0], 30.0)), 0.0)
-            else:
-                found[j] = own[:, 0]
-        return found
+        at = {j: predictors.of(j) for j in columns}
+        mean = {j: np.zeros((len(x), len(at[j]))) for j in columns}
+        # rows with the same pattern follow each other, so that it is inverted once
+        order = np.argsort(np.unique(seen, axis=0, return_inverse=True)[1].ravel(), kind="stable")
+        for part in _chunks(len(x), z.shape[1]):
+            rows = order[part]
+            inverse, which = self._inverse(seen[rows])
+            away = np.where(seen[rows], z[rows] - self.mean, 0.0)
+            for j, together in columns.items():
+                wanted = np.flatnonzero(observed | ~m[rows, j])
+                others = away[wanted]
+                # The mask is that of an observed cell in all rows: how missing cells differ is not
+                # identified, and an average over the mask would depend on it.
+                masks = [len(predictors.group) + k for k in (j, *together)]
+                others[:, masks] = 1.0 - self.mean[masks]
+                coef = self._coef(inverse, at[j])[which[wanted]]
+                mean[j][rows[wanted]] = self.mean[at[j]] + (coef @ others[..., None])[..., 0]
+        return {j: _prediction(predictors, j, mean[j]) for j in columns}
+
+    def _coef(self, inverse: Floats, at: NDArray[np.intp]) -> Floats:
+        """Return the regressions of the encoded columns ``at`` on the observed others.
+
+        ``inverse`` ``(pattern, encoded, encoded)`` is that of `_inverse`. With P the inverse
+        covariance of the observed cells and a those of them that are to be predicted, their
+        coefficients are −P_aa⁻¹ P_a·. Returns ``(pattern, at, encoded)``.
+        """
+        coef = self.covariance[at] @ inverse
+        # a column with one observed level has no encoded column
+        seen = (inverse[:, at[:1], at[:1]] > 0).any(1)
+        own = inverse[seen][:, at]
+        coef[seen] = -np.linalg.solve(own[:, :, at], own)
+        # the cells do not predict themselves
+        coef[:, :, at] = 0.0
+        return np.asarray(coef)
 
     def _step(self, z: Floats, seen: Bools) -> Self:
         """Return the next parameters of EM."""
         n, p = z.shape
         total, square = np.zeros(p), np.zeros((p, p))
         for part in _chunks(n, p):
-            inverse = self._inverse(seen[part])
+            of_pattern, which = self._inverse(seen[part])
+            inverse = of_pattern[which]
             mean = self._mean(z[part], seen[part], inverse)
             total += mean.sum(0)
             left = len(mean) * self.covariance - self.covariance @ inverse.sum(0) @ self.covariance
@@ -98,23 +114,18 @@ class Gaussian:
         covariance = square / n - np.outer(center, center)
         return type(self)(center, covariance + RIDGE * np.eye(p))
 
-    def _expected(self, z: Floats, seen: Bools) -> Floats:
-        """Return E[z | observed cells of its row]; observed cells are returned as they are."""
-        parts = [
-            self._mean(z[part], seen[part], self._inverse(seen[part]))
-            for part in _chunks(len(z), z.shape[1])
-        ]
-        return np.concatenate(parts) if parts else z
+    def _inverse(self, seen: Bools) -> tuple[Floats, NDArray[np.intp]]:
+        """Return the inverse covariance of the observed cells, 0 elsewhere, of each pattern.
 
-    def _inverse(self, seen: Bools) -> Floats:
-        """Return the inverse covariance of the observed cells of each row, 0 elsewhere."""
+        Also returns the pattern of each row.
+        """
         patterns, which = np.unique(seen, axis=0, return_inverse=True)
         both = patterns[:, :, None] & patterns[:, None, :]
         filled = np.where(both, self.covariance, np.eye(seen.shape[1]))
-        inverse = np.where(both, np.linalg.inv(filled), 0.0)
-        return np.asarray(inverse[which.ravel()])
+        return np.where(both, np.linalg.inv(filled), 0.0), which.ravel()
 
     def _mean(self, z: Floats, seen: Bools, inverse: Floats) -> Floats:
+        """Return E[z | observed cells of its row]; observed cells are returned as they are."""
         away = np.where(seen, z - self.mean, 0.0)
         weight = (inverse @ away[..., None])[..., 0]
         return np.asarray(np.where(seen, z, self.mean + weight @ self.covariance))
@@ -136,14 +147,25 @@ def _chunks(n: int, p: int) -> list[slice]:
     return [slice(start, start + size) for start in range(0, n, size)]
 
 
+def _prediction(predictors: Predictors, j: int, mean: Floats) -> Floats:
+    """Return means of encoded values as model values, or as probabilities of levels."""
+    column, at = predictors.columns[j], predictors.of(j)
+    own = mean * predictors.scale[at] + predictors.center[at]
+    if column.levels:
+        return _probabilities(own, column.n_levels, predictors, j)
+    if column.kind == "count":
+        return np.maximum(np.expm1(np.minimum(own[:, 0], 30.0)), 0.0)
+    return np.asarray(own[:, 0])
+
+
 def _probabilities(own: Floats, n_levels: int, predictors: Predictors, j: int) -> Floats:
     """Return probabilities ``(row, level)`` from expected indicators, or from the expected code."""
     codes, levels, at = np.arange(n_levels), predictors.levels[j], predictors.of(j)
-    if levels:
+    if levels or not len(at):
         # levels without an indicator share what is left
         rest = np.setdiff1d(codes, levels)
         found = np.empty((len(own), n_levels))
-        found[:, levels] = own
+        found[:, list(levels)] = own
         found[:, rest] = (1 - own.sum(1, keepdims=True)) / max(len(rest), 1)
     elif n_levels == 2:
         found = np.column_stack([1 - own[:, 0], own[:, 0]])

@@ -61,7 +61,7 @@ class Leaves:
             of_tree = np.zeros((int(leaf.sum()), n_bins), dtype=np.float32)
             of_tree[:, levels] = tree.value[leaf, 0]
             share.append(of_tree)
-        made = cls(Trees.of(forest, leaf_numbers=True), np.concatenate(share))
+        made = cls(Trees.of(forest.estimators_, leaf_numbers=True), np.concatenate(share))
         grown = np.zeros(len(features), dtype=bool)
         grown[rows[chosen]] = True
         found = np.zeros((len(features), n_bins))

@@ -83,8 +83,16 @@ class Observed:
     bins: Bins
     parts: tuple[Residuals | Leaves | None, ...]
     weight: Floats
-    low: float
-    high: float
+
+    @property
+    def low(self) -> float:
+        """The smallest observed number."""
+        return float(self.bins.low[0])
+
+    @property
+    def high(self) -> float:
+        """The largest observed number."""
+        return float(self.bins.high[-1])
 
     @classmethod
     def fit(
@@ -128,8 +136,7 @@ class Observed:
         """
         parts: list[Any] = []
         found: list[Floats] = []
-        low, high = float(values.min()), float(values.max())
-        made = cls(bins, (), np.zeros(0), low, high)
+        made = cls(bins, (), np.zeros(0))
         if prediction.ndim > 1:
             parts.append(None)
             found.append(made._floored(prediction))
@@ -148,7 +155,7 @@ class Observed:
             found.append(made._floored(distribution))
         weight = _mixture(found, bins.index(values), observed)
         mixed = sum(w * each for w, each in zip(weight, found, strict=True))
-        return cls(bins, tuple(parts), weight, low, high), np.asarray(mixed)
+        return cls(bins, tuple(parts), weight), np.asarray(mixed)
 
     def predict(self, features: Floats, prediction: Floats) -> Floats:
         """Return the distributions ``(row, bin)`` of cells of other rows."""

@@ -115,9 +115,14 @@ def fit_odds(
     precision[:n_own, :n_own] = family.precision
     precision[n_own:, n_own:] = np.eye(features.shape[1]) * others_precision
     theta = np.zeros(len(precision))
+    y = missing.astype(np.float64)
     if start is not None:
         theta[:] = start
-    y = missing.astype(np.float64)
+    elif family.design.ndim == 2:
+        # the same odds in all bins
+        rate = np.clip(y.mean(), 1e-3, 1 - 1e-3)
+        flat = np.log(rate / (1 - rate)) - family.base + np.zeros(len(family.design))
+        theta[:n_own] = np.linalg.lstsq(family.design, flat, rcond=None)[0]
 
     def state(theta: Floats) -> tuple[float, Floats, Floats]:
         gamma = np.clip(family.gamma(theta[:n_own]), -30.0, 30.0)
@@ -127,8 +132,11 @@ def fit_odds(
         log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
         objective = log_likelihood - 0.5 * float(theta @ precision @ theta)
         tilted = weighted / odds[:, None]
-        by_row = "rb,rbp->rp" if family.design.ndim > 2 else "rb,bp->rp"
-        own = np.einsum(by_row, tilted, family.design, optimize=True)
+        own = (
+            np.einsum("rb,rbp->rp", tilted, family.design)
+            if family.design.ndim > 2
+            else tilted @ family.design
+        )
         slopes = np.concatenate([own, features], 1)
         return objective, slopes, log_odds
 

@@ -1,4 +1,4 @@
-"""What is asked about the mask of a column."""
+"""What a user states about the mask of a column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = Literal["auto", "straight", "ceiling", "smooth"]
 class Slope:
     """What is known of a straight γ: mean and standard deviation of its slope.
 
-    For one unit of the column in a question of the user, and of its predictor in `fit_column`.
+    The unit is that of the column, or of its predictor in `fit_column`.
     """
 
     mean: float
@@ -23,9 +23,9 @@ class Slope:
 class Question:
     """What the user says about a column.
 
-    ``assumed`` is True where the user says that its value decides on its absence. ``shadow`` are
-    the numbers of the columns that may not influence the mask directly; the others enter its log
-    odds. All may not by default.
+    ``assumed`` is True where the user states that cells are missing because of their value.
+    ``shadow`` are the numbers of the columns that do not influence the mask, given the value; the
+    others enter its log odds. By default no column does.
     """
 
     assumed: bool = False

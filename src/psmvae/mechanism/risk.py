@@ -1,4 +1,4 @@
-"""Pattern sets by mechanism: who was at risk of losing which value."""
+"""Pattern sets of a mechanism: rows in which the same columns are likely to go missing."""
 
 from __future__ import annotations
 

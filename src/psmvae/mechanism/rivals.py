@@ -66,7 +66,11 @@ def own_value(
         total = np.zeros(len(rows))
         for weight, fit in zip(posterior.weight, posterior.fits, strict=True):
             features = None if others is None else others[train]
-            found = fit_collapsed(p_obs[train], missing[train], fit.family, features)
+            n_others = 0 if others is None else others.shape[1]
+            # the fit to all folds may be one without the other columns
+            known = len(fit.offset_coef) == n_others
+            start = np.append(fit.theta, fit.offset_coef if known else np.zeros(n_others))
+            found = fit_collapsed(p_obs[train], missing[train], fit.family, features, start)
             held_out = None if others is None else others[rows]
             total += weight * probability_missing(found, p_obs[rows], held_out)
         return total

@@ -1,4 +1,4 @@
-"""What a user says about values that are missing because of what they are."""
+"""What a user states about cells that are missing because of their value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SHAPES = ("auto", "straight", "ceiling", "smooth")
 
 @dataclass(frozen=True)
 class SelfMask:
-    """The value of a cell decides whether it is missing: the odds are exp γ(x_j).
+    """The probability that a cell is missing depends on its value: the odds are exp γ(x_j).
 
     γ is estimated from the masks by shadow variables: columns that predict x_j and that do not
     influence its mask, given x_j. Missing cells are imputed from p_obs(x_j | rest) · exp γ(x_j),

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.predictors import Predictors
-from psmvae.chained.state import STANDARDISATION, check_predictors
+from psmvae.chained.state import STANDARDISATION, are_positions, check_predictors
 from psmvae.chained.tilt import LogOdds
 from psmvae.chained.trees import Trees
 from psmvae.kinds import Column
@@ -79,8 +79,7 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
         findings = {}
         for name, one in plain["findings"].items():
             j = names.index(name)
-            prefix = f"{j}."
-            own = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+            own = _part(arrays, f"{j}.")
             n_inputs = int((features.group != j).sum()) + max(columns[j].n_levels - 1, 1)
             tilt = None
             if one["tilt"] is not None:
@@ -129,7 +128,6 @@ def _of_tilt(tilt: Tilt) -> tuple[Arrays, dict[str, Any]]:
     plain: dict[str, Any] = {
         "family": tilt.family,
         "parts": kinds,
-        "range": [observed.low, observed.high],
         "missing_with": list(tilt.draws.missing_with),
         "correction": tilt.correction is not None,
     }
@@ -166,8 +164,7 @@ def _tilt(
             _check(share.ndim == 2 and share.shape[1] == n_bins, "share")
             _check(bool((trees.value >= 0).all() and (trees.value < len(share)).all()), "share")
             parts.append(Leaves(trees, share))
-    low, high = plain["range"]
-    observed = Observed(bins, tuple(parts), arrays["mixture"], float(low), float(high))
+    observed = Observed(bins, tuple(parts), arrays["mixture"])
     together = tuple(int(k) for k in plain["missing_with"])
     _check(all(0 <= k < n_columns for k in together), "missing_with")
     draws = LogOdds(bins.edges, bins.value, arrays["draws"], arrays["is_straight"], together)
@@ -213,22 +210,18 @@ def _residuals(arrays: Mapping[str, Any]) -> Residuals:
 
 
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names have this prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def _check_features(features: Features) -> None:
-    predictors, mask = features.predictors, features.has_mask
-    check_predictors(predictors)
-    columns = predictors.columns
-    known = (
-        mask.ndim == 1 and mask.dtype.kind == "i" and ((mask >= 0) & (mask < len(columns))).all()
-    )
-    _check(bool(known), "has_mask")
+    check_predictors(features.predictors)
+    _check(are_positions(features.has_mask, len(features.predictors.columns)), "has_mask")
 
 
 def _check(fits: bool, name: str) -> None:
     if not fits:
-        raise ValueError(f"{name} has the wrong shape.")
+        raise ValueError(f"{name} has the wrong shape, type or values.")
 
 
 def _plain(value: float) -> float | None:

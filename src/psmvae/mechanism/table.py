@@ -26,12 +26,14 @@ from psmvae.mechanism.words import at_risk_words, few_observed
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
-FEW = " Few of the values at risk are observed: the data cannot tell how far they reach."
+# Kinds whose predictor is a logarithm.
+LOGARITHMIC = ("positive", "count")
+FEW = " Most of these values are missing: the data say little about how they are distributed."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mechanism(Mapping[str, Finding]):
-    """Why the cells of each column are missing, as far as the masks tell; by column name.
+    """Explanations of the missing cells of each column, by column name.
 
     Two explanations of a column's mask are compared by the likelihood of masks that were held out:
     by the other columns (missing at random), and by the value of the cell itself. The comparison
@@ -89,8 +91,8 @@ class Mechanism(Mapping[str, Finding]):
         x, m : ndarray of shape (n_rows, n_columns)
             Model values and mask of the training table.
         predictions : mapping of int to ndarray
-            Prediction of each column's cells by a model that does not see them: means, or
-            probabilities of levels. For columns without a question, of missing cells only.
+            Prediction of the cells of each column in ``questions`` by a model that does not see
+            them: means, or probabilities of levels.
         held_out : ndarray of bool of shape (n_rows, n_columns), optional
             Cells that the model was not trained on.
         questions : mapping of int to Question
@@ -104,6 +106,28 @@ class Mechanism(Mapping[str, Finding]):
             missing cells come first.
         """
         predictors = Predictors.fit(columns, x, m)
+        together = {j: missing_with(m, j) for j in questions}
+        return cls._fit(
+            predictors, x, m, predictions, held_out, questions, together, seed=seed, n_jobs=n_jobs,
+            deadline=deadline,
+        )  # fmt: skip
+
+    @classmethod
+    def _fit(
+        cls,
+        predictors: Predictors,
+        x: Floats,
+        m: Bools,
+        predictions: Mapping[int, Floats],
+        held_out: Bools | None,
+        questions: Mapping[int, Question],
+        together: Mapping[int, tuple[int, ...]],
+        *,
+        seed: int,
+        n_jobs: int | None,
+        deadline: float | None = None,
+    ) -> Mechanism:
+        """Fit as `fit`; ``together`` are the columns of `missing_with`."""
         features = Features.of(predictors, m)
         table = features.table(x, m)
         found = {}
@@ -112,10 +136,10 @@ class Mechanism(Mapping[str, Finding]):
             for j in sorted(questions, key=lambda j: m[:, j].sum()):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
-                cells = _cells(features, table, j, x, m, predictions[j], held_out)
+                cells = _cells(features, table, j, x, m, predictions[j], held_out, together[j])
                 question = _in_units_of_predictor(predictors, j, questions[j])
                 found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
-        return cls(features, {columns[j].name: found[j] for j in sorted(found)})
+        return cls(features, {predictors.columns[j].name: found[j] for j in sorted(found)})
 
     @classmethod
     def fit_gaussian(
@@ -152,12 +176,14 @@ class Mechanism(Mapping[str, Finding]):
         with threadpool_limits(1, "blas"):
             gaussian = Gaussian.fit(predictors, x, m, seed)
             together = {j: missing_with(m, j) for j in questions}
-            predictions = gaussian.predict(predictors, x, m, questions, together)
-        made = cls.fit(columns, x, m, predictions, None, questions, seed=seed, n_jobs=n_jobs)
+            predictions = gaussian.predict(predictors, x, m, together, observed=True)
+        made = cls._fit(
+            predictors, x, m, predictions, None, questions, together, seed=seed, n_jobs=n_jobs
+        )
         return replace(made, gaussian=gaussian)
 
     def predict(self, x: Floats, m: Bools) -> dict[int, Floats]:
-        """Predict the missing cells of new rows by the Gaussian model.
+        """Predict the missing cells of tilted columns in new rows by the Gaussian model.
 
         Parameters
         ----------
@@ -172,7 +198,7 @@ class Mechanism(Mapping[str, Finding]):
         if self.gaussian is None:
             raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
         together = {j: tilt.draws.missing_with for j, tilt in self.tilts.items()}
-        return self.gaussian.predict(self.features.predictors, x, m, together=together)
+        return self.gaussian.predict(self.features.predictors, x, m, together)
 
     def __getitem__(self, name: str) -> Finding:
         return self.findings[name]
@@ -225,8 +251,8 @@ class Mechanism(Mapping[str, Finding]):
             own = self._own(j, predictions[j][rows])
             if own.ndim > 1:
                 corrected[rows, j] = tilt.distribution(others, own, applies).argmax(1)
-            elif self.columns[j].kind in ("positive", "count"):
-                # predictors are logarithms, and the mean of the values is not exp of theirs
+            elif self.columns[j].kind in LOGARITHMIC:
+                # the mean of the values is not exp of the mean of their logarithms
                 distribution = tilt.distribution(others, own, applies)
                 corrected[rows, j] = self._mean_of_logs(j, tilt, distribution)
             else:
@@ -312,30 +338,35 @@ class Mechanism(Mapping[str, Finding]):
         finding = self.findings[column]
         own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
         if np.isnan(own):
-            return f"{column}: too few cells to compare explanations of its mask."
+            return (
+                f"{column}: too few missing or distinct cells to compare explanations of its mask."
+            )
         joint = self._joint_words(column)
         # 0.0 is added for rounded numbers below 0, so that none is "-0.0"
         own, others = round(own, 1) + 0.0, round(others, 1) + 0.0
-        compared = f"{own:.1f} nats above chance, the other columns {others:.1f}"
+        compared = (
+            f"log-likelihood of held-out masks above that of a constant rate: {own:.1f} nats by "
+            f"its value, {others:.1f} by the other columns"
+        )
         if finding.tilt is None:
-            return (
-                f"{column}: taken to be missing at random (its value explains {compared}).{joint}"
-            )
+            return f"{column}: taken to be missing at random ({compared}).{joint}"
         j = [each.name for each in self.columns].index(column)
-        why = "as assumed" if finding.assumed else "as well as the other columns do"
+        nearly = "" if own >= others else "nearly "
+        why = "as assumed" if finding.assumed else f"{nearly}as well as the other columns do"
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
             f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
         )
 
     def _joint_words(self, column: str) -> str:
-        """Say which cells are missing whenever another column is, or nothing."""
+        """Return how many cells are missing because another column is, or nothing."""
         finding = self.findings[column]
         if not finding.n_joint:
             return ""
         return (
-            f" {finding.n_joint:,} of its {finding.n_missing:,} missing cells are in rows that "
-            "lack another column too, which explains them: they are not part of this comparison."
+            f" {finding.n_joint:,} of its {finding.n_missing:,} missing cells are in rows where a "
+            "column is missing that is hardly ever missing without it. They are taken to be "
+            "missing for that reason, and are not part of this comparison."
         )
 
     def __repr__(self) -> str:
@@ -500,9 +531,10 @@ def _cells(
     m: Bools,
     prediction: Floats,
     held_out: Bools | None,
+    together: tuple[int, ...],
 ) -> Cells:
     """Return one column of the training table."""
-    column, observed, together = features.predictors.columns[j], m[:, j], missing_with(m, j)
+    column, observed = features.predictors.columns[j], m[:, j]
     values = x[observed, j]
     if not column.levels:
         values = features.predictors.encode(j, values)[:, 0]
@@ -517,6 +549,7 @@ def _cells(
         features.group[features.group != j],
         column.n_levels if column.levels else 0,
         column.kind != "categorical",
+        column.kind in LOGARITHMIC,
         np.asarray(m[:, list(together)].all(1)),
         together,
     )

@@ -1,4 +1,4 @@
-"""Words for who is at risk of losing a value."""
+"""Descriptions of the values that go missing most often."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from psmvae.table.numbers import number
 
 if TYPE_CHECKING:
     from psmvae.mechanism.column import Tilt
@@ -17,8 +19,8 @@ Bools = NDArray[np.bool_]
 # A ceiling of 1 cannot be told from a high one: more than this fraction of the values at risk is
 # missing, and less than this fraction of the observed cells is at risk.
 MOST, FEW_AT_RISK = 0.75, 0.06
-# Numbers from here on are shown without decimals.
-LARGE = 1e4
+# Numbers from here on are shown with an exponent.
+LARGEST = 1e12
 
 
 def missing_rate(tilt: Tilt) -> float:
@@ -36,7 +38,7 @@ def few_observed(tilt: Tilt) -> bool:
 
 
 def at_risk_words(mechanism: Mechanism, j: int, tilt: Tilt) -> str:
-    """Describe who is at risk of losing a column: "income above 3,300: 22 % go missing"."""
+    """Describe the values at risk and their missing rate: "income above 3,300: 22 % go missing"."""
     risky = tilt.at_risk()
     rate = missing_rate(tilt)
     where = _region(mechanism, j, tilt, risky)
@@ -47,7 +49,10 @@ def _region(mechanism: Mechanism, j: int, tilt: Tilt, risky: Bools) -> str:
     if mechanism.columns[j].levels:
         levels = mechanism.in_units(j, tilt.bins.value[risky])
         return "in " + ", ".join(str(level) for level in levels)
-    lower, upper = ([_number(value) for value in values] for values in _limits(mechanism, j, tilt))
+    lower, upper = (
+        [number(float(value), largest=LARGEST) for value in values]
+        for values in _limits(mechanism, j, tilt)
+    )
     starts = np.flatnonzero(risky & ~np.concatenate([[False], risky[:-1]]))
     ends = np.flatnonzero(risky & ~np.concatenate([risky[1:], [False]]))
     parts = []
@@ -72,7 +77,3 @@ def _limits(mechanism: Mechanism, j: int, tilt: Tilt) -> tuple[Floats, Floats]:
         edges = mechanism.in_units(j, bins.edges)
         return edges, edges
     return mechanism.in_units(j, bins.high[:-1]), mechanism.in_units(j, bins.low[1:])
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= LARGE else f"{value:,.4g}"

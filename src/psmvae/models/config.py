@@ -40,7 +40,6 @@ class Config:
     input_mask_rate: float
     # decay of the running average of the weights that is kept; 0 keeps the weights themselves
     weight_average: float
-    # whether each member is trained on rows drawn with replacement
     # seconds that `fit` may take, and whether they selected the preset that learns fastest
     max_time: float | None = None
     fast_preset: bool = False

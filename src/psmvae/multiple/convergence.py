@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from psmvae.multiple.pooling import Backend
 
 Floats = NDArray[np.float64]
+# R-hat above which chains have not converged (Gelman et al. 2013).
+HIGH_R_HAT = 1.1
 # Fewest iterations of a half chain that has a variance.
 MIN_HALF = 2
 

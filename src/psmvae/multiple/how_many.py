@@ -14,6 +14,8 @@ from psmvae.multiple import rubin
 from psmvae.multiple.pooling import Analyses, Backend
 
 Floats = NDArray[np.float64]
+# Coefficient of variation of standard errors, and level of the interval of γ, by default.
+CV, CONF_LEVEL = 0.05, 0.95
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +99,7 @@ class HowMany:
 
 
 def how_many(
-    fits: Analyses, *, cv: float = 0.05, conf_level: float = 0.95, dfcom: float | None = None
+    fits: Analyses, *, cv: float = CV, conf_level: float = CONF_LEVEL, dfcom: float | None = None
 ) -> HowMany:
     """Apply the quadratic rule to analyses; see `MultipleImputation.how_many`."""
     if not cv > 0:

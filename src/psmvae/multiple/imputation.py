@@ -13,13 +13,16 @@ from numpy.typing import NDArray
 
 from psmvae.multiple.bootstrap import bootstrap_estimates
 from psmvae.multiple.estimates import Estimates
-from psmvae.multiple.how_many import HowMany, how_many
+from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
 from psmvae.multiple.shift import shift_tables
 from psmvae.table.frames import open_table
 from psmvae.table.numbers import share
 from psmvae.table.sections import Section, as_html, as_text, shortened
+
+LONG_TABLE = "long table"
+"""``info["source"]`` of imputations that were read and not made."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,8 +171,8 @@ class MultipleImputation(Sequence[Any]):
         self,
         fits: Analyses,
         *,
-        cv: float = 0.05,
-        conf_level: float = 0.95,
+        cv: float = CV,
+        conf_level: float = CONF_LEVEL,
         dfcom: float | None = None,
     ) -> HowMany:
         """Number of imputations for stable standard errors, by von Hippel (2020).
@@ -334,7 +337,7 @@ class MultipleImputation(Sequence[Any]):
         original, *completed = split_tables(table)
         frame = nw.from_native(original, eager_only=True)
         mask = np.column_stack([_missing(frame[name]) for name in frame.columns])
-        return cls(original, tuple(completed), mask, {"source": "long table"})
+        return cls(original, tuple(completed), mask, {"source": LONG_TABLE})
 
 
 def _bootstrapped(

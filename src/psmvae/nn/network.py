@@ -122,9 +122,9 @@ class MLP(nn.Module):
         width, depth, self.dropout = network.width, network.depth, network.dropout
         self.residual = network.residual
         self.smooth = network.residual or network.smooth
-        one_hot = torch.zeros(n_sets, n_sets, dtype=torch.float32).fill_diagonal_(1.0)
-        self.register_buffer("one_hot", one_hot, persistent=False)
         self.n_appended = n_sets if set_at == "first" else 0
+        one_hot = torch.zeros(self.n_appended, self.n_appended, dtype=torch.float32)
+        self.register_buffer("one_hot", one_hot.fill_diagonal_(1.0), persistent=False)
         # the weights of the one-hot r act as a bias
         n_first = n_in + self.n_appended
         self.first = Linear(n_members, n_first, width, noise, bias=self.n_appended == 0)

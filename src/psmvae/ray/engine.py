@@ -16,7 +16,8 @@ from psmvae.imputers import checks
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.ray.cluster import connected_ray
-from psmvae.streaming import Job, Outcome, impute_part
+from psmvae.streaming import Job, impute_part
+from psmvae.streaming.run import Outcome
 from psmvae.table.errors import TableError
 from psmvae.table.temporary import remove_stale
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from psmvae.graphics.labels import isolated, percent, short
+from psmvae.reporting.data.texts import level
 from psmvae.reporting.drawing.mechanism import predictor_label, set_columns
 from psmvae.reporting.schema import (
     AssumptionRow,
@@ -237,14 +238,14 @@ def estimates(rows: Sequence[EstimateRow]) -> str:
 
 
 def assumptions(rows: Sequence[AssumptionRow]) -> str:
-    """Return the estimates under each assumption."""
+    """Return the estimates under each assumption; there is at least one."""
     each = [
         f"{_name(row['assumption'])} "
         f"{_interval(row['estimate'], row['conf_low'], row['conf_high'])}"
         for row in rows
     ]
-    term = _name(rows[0]["term"]) if rows else "the term"
-    return f"Estimate of {term} with 95 % interval by assumption: {_listed(each, separator='; ')}"
+    term, interval = _name(rows[0]["term"]), f"{level(rows[0]['alpha'])} interval"
+    return f"Estimate of {term} with {interval} by assumption: {_listed(each, separator='; ')}"
 
 
 def tipping(data: TippingData) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from psmvae.graphics import labels
 from psmvae.graphics.axes import SIZE
 from psmvae.reporting import alt
+from psmvae.reporting.data.columns import LEVEL_KINDS
 from psmvae.reporting.drawing import imputed as draw_imputed
 from psmvae.reporting.drawing import mechanism as draw_mechanism
 from psmvae.reporting.drawing import missing as draw_missing
@@ -26,6 +27,7 @@ from psmvae.reporting.schema import (
     ValidationColumn,
     ValidationData,
 )
+from psmvae.sensitivity.inference import INTERCEPTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +36,6 @@ __all__ = ["Figure", "figures"]
 
 T = TypeVar("T")
 
-_INTERCEPTS = ("Intercept", "const", "(Intercept)")
 # Sizes in points. On a telephone of 390 pixels a point is about a pixel.
 _WIDE, _SMALL = 380.0, 320.0
 _ROW, _CLOSE_ROW = 17.0, 13.5
@@ -53,10 +54,6 @@ class Figure:
     ----------
     name : str
         What it shows, with the position of the column in its section: "rates", "density-3".
-    section : str
-        Key of the section in the dictionary of the report.
-    column : str or None
-        The column it is about.
     svg : str
         An ``<svg>`` element, without identifiers or references.
     alt : str
@@ -64,8 +61,6 @@ class Figure:
     """
 
     name: str
-    section: str
-    column: str | None
     svg: str
     alt: str
 
@@ -100,33 +95,33 @@ def _missing(data: ReportData) -> Iterator[Figure]:
     incomplete = [row for row in columns if row["n_missing"]]
     if not incomplete:
         return
-    make = _maker("missing")
-    yield make(
+    yield _make(
         "rates", _WIDE, _rows(len(incomplete), below=4, above=4),
         [row["name"] for row in incomplete],
         lambda ax: draw_missing.draw_rates(ax, incomplete), alt.rates(incomplete),
         below=4, above=4,
     )  # fmt: skip
-    patterns = _pattern_columns(section["patterns"], shown)
+    patterns = pattern_columns(section["patterns"], shown)
     height = _rows(len(patterns["columns"]) + draw_missing.PATTERN_TOP, below=20)
-    yield make(
+    yield _make(
         "patterns", _WIDE, height, patterns["columns"],
-        lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(patterns), below=20,
+        lambda ax: draw_missing.draw_patterns(ax, patterns), alt.patterns(section["patterns"]),
+        below=20,
     )  # fmt: skip
     correlation = _correlation_columns(section["correlation"], shown)
     if len(correlation["columns"]) > 1:
-        yield make(
+        yield _make(
             "correlation", _WIDE, _rows(len(correlation["columns"]), below=22, above=4), None,
             lambda ax: draw_missing.draw_correlation(ax, correlation), alt.correlation(correlation),
             left=_LEFT_OF_DIAGONAL, right=_right_of_diagonal(correlation["columns"]),
             below=22, above=4,
         )  # fmt: skip
-    yield make(
+    yield _make(
         "flux", _SMALL, 300, None,
         lambda ax: draw_missing.draw_flux(ax, columns), alt.flux(incomplete), left=42, above=6,
     )  # fmt: skip
     row_map = _row_map_columns(section["row_map"], shown)
-    yield make(
+    yield _make(
         "row-map", _WIDE, _rows(len(row_map["columns"]), above=4), row_map["columns"],
         lambda ax: draw_missing.draw_row_map(ax, row_map, n_rows=data["table"]["n_rows"]),
         alt.row_map(row_map), above=4, right=22,
@@ -134,27 +129,26 @@ def _missing(data: ReportData) -> Iterator[Figure]:
 
 
 def _mechanism(data: MechanismData) -> Iterator[Figure]:
-    make = _maker("mechanism")
     for k, column in enumerate(data["columns"]):
         levels = column["observed"]["levels"]
         shown = None if levels is None else levels[: draw_mechanism.MAX_LEVELS]
         if sum(column["observed"]["counts"]):
-            yield make(
+            yield _make(
                 f"odds-{k}", _SMALL, 150 if shown is None else _rows(len(shown)), shown,
                 lambda ax, c=column: draw_mechanism.draw_odds(ax, c), alt.odds(column),
-                column=column["name"], left=38 if shown is None else None,
+                left=38 if shown is None else None,
             )  # fmt: skip
         rows = [row for row in column["predictors"] if row["auc"] is not None]
         if rows:
-            yield make(
+            yield _make(
                 f"predictors-{k}", _SMALL, _rows(len(rows), above=4),
                 [draw_mechanism.predictor_label(row) for row in rows],
                 lambda ax, r=rows: draw_mechanism.draw_predictors(ax, r),
-                alt.predictors(column["name"], rows), column=column["name"], above=4, length=26,
+                alt.predictors(column["name"], rows), above=4, length=26,
             )  # fmt: skip
     if len(data["sets"]) > 1:
         columns = draw_mechanism.set_columns(data["sets"])
-        yield make(
+        yield _make(
             "sets", _WIDE, _rows(len(columns), above=36), columns,
             lambda ax: draw_mechanism.draw_sets(ax, data["sets"], columns), alt.sets(data["sets"]),
             above=36,
@@ -162,34 +156,33 @@ def _mechanism(data: MechanismData) -> Iterator[Figure]:
 
 
 def _imputed(data: ImputedData) -> Iterator[Figure]:
-    make = _maker("imputed")
     for k, column in enumerate(data["columns"]):
         name, density = column["name"], column["density"]
         bars, strip = column["bars"], column["strip"]
         if density is not None:
-            yield make(
+            yield _make(
                 f"density-{k}", _SMALL, 140, None,
                 lambda ax, d=density, n=name: draw_imputed.draw_densities(ax, d, n),
-                alt.densities(name, density), column=name, left=8,
+                alt.densities(name, density), left=8,
             )  # fmt: skip
         if bars is not None:
             levels = bars["levels"][: draw_imputed.MAX_LEVELS]
-            yield make(
+            yield _make(
                 f"bars-{k}", _SMALL, _rows(1.5 * len(levels), below=20), levels,
                 lambda ax, d=bars: draw_imputed.draw_bars(ax, d), alt.bars(name, bars),
-                column=name, below=20,
+                below=20,
             )  # fmt: skip
         if strip is not None:
             rows = ["observed", *(f"imputed {i}" for i in range(len(strip["imputed"])))]
-            yield make(
+            yield _make(
                 f"strip-{k}", _SMALL, _rows(len(rows), above=4), rows,
                 lambda ax, d=strip, n=name: draw_imputed.draw_strip(
                     ax, d, n, n_observed=_STRIP[0], n_imputed=_STRIP[1]
                 ),
-                alt.strip(name, strip), column=name, above=4,
+                alt.strip(name, strip), above=4,
             )  # fmt: skip
     for k, scatter in enumerate(data["scatters"]):
-        yield make(
+        yield _make(
             f"scatter-{k}", _SMALL, 260, None,
             lambda ax, d=scatter: draw_imputed.draw_scatter(ax, d, n_points=_POINTS),
             alt.scatter(scatter), left=52,
@@ -197,61 +190,59 @@ def _imputed(data: ImputedData) -> Iterator[Figure]:
 
 
 def _validation(data: ValidationData) -> Iterator[Figure]:
-    make = _maker("validation")
     for k, column in enumerate(data["columns"]):
         if column["truth"]:
-            yield make(
+            yield _make(
                 f"overimputation-{k}", _SMALL, 240, None,
                 lambda ax, c=column: draw_validation.draw_overimputation(ax, c),
-                alt.overimputation(column), column=column["name"], left=52,
+                alt.overimputation(column), left=52,
             )  # fmt: skip
     if sum(data["pit"]):
-        yield make(
+        yield _make(
             "pit", _SMALL, 160, None,
             lambda ax: draw_validation.draw_pit(ax, data["pit"]), alt.pit(data["pit"]),
             left=8, above=6,
         )  # fmt: skip
     for name, unit, columns in by_unit(data["columns"]):
         rows = [(column["name"], column["error"]) for column in columns]
-        yield make(
+        yield _make(
             name, _WIDE, _rows(len(rows), above=38), [name for name, _ in rows],
             lambda ax, r=rows, u=unit: draw_validation.draw_errors(ax, r, data["methods"], unit=u),
             alt.errors(rows, data["methods"], unit), above=38,
         )  # fmt: skip
     training = data["training"]
     if training is not None and any(each is not None for each in training["validation_error"]):
-        yield make(
+        yield _make(
             "training", _SMALL, 180, None,
             lambda ax: draw_validation.draw_training(ax, training), alt.training(training),
             left=52, above=6,
         )  # fmt: skip
     chains = data["convergence"]
     if chains is not None and chains["columns"]:
-        yield make(
+        yield _make(
             "r-hat", _WIDE, _rows(len(chains["columns"])), chains["columns"],
             lambda ax: draw_validation.draw_r_hat(ax, chains), alt.r_hat(chains),
         )  # fmt: skip
         for k, (name, trace) in enumerate(chains["traces"].items()):
-            yield make(
+            yield _make(
                 f"trace-{k}", _SMALL, 140, None,
                 lambda ax, t=trace, n=name: draw_validation.draw_trace(ax, t, n),
-                alt.trace(name, trace), column=name, left=46, above=6,
+                alt.trace(name, trace), left=46, above=6,
             )  # fmt: skip
 
 
 def _results(data: ResultsData) -> Iterator[Figure]:
-    make = _maker("results")
     # an intercept is often far from the other terms, which would be drawn as one point
-    slopes = [row for row in data["estimates"] if row["term"] not in _INTERCEPTS]
+    slopes = [row for row in data["estimates"] if row["term"] not in INTERCEPTS]
     if estimates := slopes or data["estimates"]:
-        yield make(
+        yield _make(
             "estimates", _WIDE, _rows(1.5 * len(estimates)), [row["term"] for row in estimates],
             lambda ax: draw_results.draw_estimates(ax, estimates), alt.estimates(estimates),
         )  # fmt: skip
     terms = dict.fromkeys(row["term"] for row in data["assumptions"])
     for k, term in enumerate(terms):
         rows = [row for row in data["assumptions"] if row["term"] == term]
-        yield make(
+        yield _make(
             f"assumptions-{k}", _WIDE, _rows(1.2 * len(rows), above=6),
             [row["assumption"] for row in rows],
             lambda ax, r=rows: draw_results.draw_assumptions(ax, r), alt.assumptions(rows), above=6,
@@ -260,55 +251,50 @@ def _results(data: ResultsData) -> Iterator[Figure]:
     tipping = data["tipping"]
     if tipping is not None and len(tipping["axes"]) <= 2:
         flat = len(tipping["axes"]) == 1
-        yield make(
+        yield _make(
             "tipping", _WIDE, 230 if flat else 300, None,
             lambda ax: draw_results.draw_tipping(ax, tipping), alt.tipping(tipping),
             left=56, above=38 if flat else 22,
         )  # fmt: skip
 
 
-def _maker(section: str) -> Callable[..., Figure]:
-    """Function that makes the figures of a section."""
+def _make(
+    name: str,
+    width: float,
+    height: float,
+    names: Sequence[str] | None,
+    draw: Callable[..., None],
+    text: str,
+    *,
+    left: float | None = None,
+    right: float = 12.0,
+    below: float = _BELOW,
+    above: float = _ABOVE,
+    length: int = 20,
+) -> Figure:
+    """Draw a picture; ``names`` are those of its rows, whose room is to the left."""
+    # matplotlib is loaded by the first picture
+    from matplotlib.figure import Figure as Canvas
 
-    def make(
-        name: str,
-        width: float,
-        height: float,
-        names: Sequence[str] | None,
-        draw: Callable[[Axes], None],
-        text: str,
-        *,
-        column: str | None = None,
-        left: float | None = None,
-        right: float = 12.0,
-        below: float = _BELOW,
-        above: float = _ABOVE,
-        length: int = 20,
-    ) -> Figure:
-        # matplotlib is loaded by the first picture
-        from matplotlib.figure import Figure as Canvas
+    from psmvae.reporting.svg import to_svg
 
-        from psmvae.reporting.svg import to_svg
-
-        if left is None:
-            left = 8 + max(labels.width(labels.clean(each, length), SIZE) for each in names or [""])
-        # names do not take more than half of the width
-        left = min(left, width / 2)
-        canvas = Canvas(figsize=(width / 72, height / 72), dpi=72)
-        # no layout engine, whatever matplotlib's settings: the margins are known
-        canvas.set_layout_engine("none")
-        place = (
-            left / width,
-            below / height,
-            1 - (left + right) / width,
-            1 - (below + above) / height,
-        )
-        ax = canvas.add_axes(place)
-        draw(ax)
-        _make_room(ax, numbers_left=names is None)
-        return Figure(name, section, column, to_svg(canvas, text), text)
-
-    return make
+    if left is None:
+        left = 8 + max(labels.width(labels.clean(each, length), SIZE) for each in names or [""])
+    # names do not take more than half of the width
+    left = min(left, width / 2)
+    canvas = Canvas(figsize=(width / 72, height / 72), dpi=72)
+    # no layout engine, whatever matplotlib's settings: the margins are known
+    canvas.set_layout_engine("none")
+    place = (
+        left / width,
+        below / height,
+        1 - (left + right) / width,
+        1 - (below + above) / height,
+    )
+    ax = canvas.add_axes(place)
+    draw(ax)
+    _make_room(ax, numbers_left=names is None)
+    return Figure(name, to_svg(canvas, text), text)
 
 
 def _make_room(ax: Axes, *, numbers_left: bool) -> None:
@@ -366,9 +352,8 @@ def by_unit(
     columns: Sequence[ValidationColumn],
 ) -> Iterator[tuple[str, str, list[ValidationColumn]]]:
     """Columns whose errors have the same unit."""
-    levels = {"binary", "categorical", "ordinal"}
-    numeric = [column for column in columns if column["kind"] not in levels]
-    other = [column for column in columns if column["kind"] in levels]
+    numeric = [column for column in columns if column["kind"] not in LEVEL_KINDS]
+    other = [column for column in columns if column["kind"] in LEVEL_KINDS]
     if numeric:
         yield "errors", "RMSE in standard deviations", numeric
     if other:
@@ -383,7 +368,8 @@ def _picked(values: Sequence[T], places: Sequence[int]) -> list[T]:
     return [values[k] for k in places]
 
 
-def _pattern_columns(data: PatternData, shown: set[str]) -> PatternData:
+def pattern_columns(data: PatternData, shown: set[str]) -> PatternData:
+    """Return the patterns of all columns with the cells of shown ones."""
     places = _places(data["columns"], shown)
     rows: list[PatternRow] = [
         {**row, "observed": _picked(row["observed"], places)} for row in data["rows"]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from psmvae.reporting.data.texts import error_words, level
 from psmvae.table import numbers
 
+MAX_NAMES = 60
+"""Names of columns in a cell of a table."""
 _EMPTY = "(empty name)"
 
 
@@ -36,6 +39,11 @@ def value_range(summary: Mapping[str, Any]) -> str:
     return numbers.interval(summary.get("low"), summary.get("high"))
 
 
+def capitalised(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]
+
+
 def shown_name(name: str) -> str:
     """Return the name of a column, or words where it is empty."""
     return name if name.strip() else _EMPTY
@@ -47,9 +55,10 @@ def headings(names: Sequence[str], kind: str = "") -> list[tuple[str, str]]:
 
 
 def missing_names(columns: Sequence[str], observed: Sequence[bool]) -> str:
-    """Return the names of the columns that a pattern misses."""
+    """Return the names of the columns that a pattern misses, at most the first of them."""
     names = [shown_name(name) for name, seen in zip(columns, observed, strict=True) if not seen]
-    return ", ".join(names) or "none"
+    more = len(names) - MAX_NAMES
+    return (", ".join(names[:MAX_NAMES]) or "none") + (f" and {more:,} more" if more > 0 else "")
 
 
 def positions(
@@ -69,6 +78,8 @@ def positions(
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
+    "level": level,
+    "error_words": lambda found: capitalised(error_words(found)),
     "count_of": count_of,
     "share": numbers.share,
     "decimals": numbers.decimals,

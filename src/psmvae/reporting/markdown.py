@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from psmvae.reporting.data.texts import count, level, predictor_words
 from psmvae.reporting.schema import (
     HeadData,
     ImputedColumn,
@@ -21,6 +22,7 @@ from psmvae.reporting.schema import (
     ValidationColumn,
     ValidationData,
 )
+from psmvae.table import numbers
 
 # Rows of a table, and characters of a name or cell.
 MAX_ROWS, MAX_LENGTH = 60, 80
@@ -29,7 +31,6 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _AT_START = re.compile(r"^(\d*)([-+=#.):])")
 # Control characters and line separators, and those that change the direction of the text.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-DASH = "–"
 QUANTILES = ("0 %", "5 %", "25 %", "50 %", "75 %", "95 %", "100 %")
 
 
@@ -53,7 +54,7 @@ def to_markdown(data: ReportData) -> str:
         *_mechanism(data["mechanism"]),
         *_imputed(data["imputed"]),
         *_validation(data["validation"]),
-        *_results(data["results"]),
+        *_results(data["results"], data["table"]["n_complete_rows"]),
         *_methods(data["methods"]),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -95,28 +96,14 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]], *, numeric_from: 
 
 def _cell(value: Any) -> str:
     if value is None:
-        return DASH
+        return numbers.ABSENT
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.4g}"
-    return escape_cell(value, MAX_LENGTH) or DASH
-
-
-def _share(value: float | None) -> str | None:
-    return None if value is None else f"{100 * value:.1f} %"
-
-
-def _p(value: float | None) -> str | None:
-    if value is None:
-        return None
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _between(low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{low:.4g} to {high:.4g}"
+        return numbers.number(value)
+    return escape_cell(value, MAX_LENGTH) or numbers.ABSENT
 
 
 def _bullets(texts: Iterable[str]) -> str:
@@ -139,8 +126,8 @@ def _missing(data: MissingData, shown: Sequence[str]) -> list[str]:
     rates = table(
         ["column", "kind", "missing", "share", "influx", "outflux"],
         (
-            (one["name"], one["kind"], one["n_missing"], _share(one["fraction"]), one["influx"],
-             one["outflux"])
+            (one["name"], one["kind"], one["n_missing"], numbers.share(one["fraction"]),
+             one["influx"], one["outflux"])
             for one in columns
         ),
         numeric_from=2,
@@ -149,7 +136,7 @@ def _missing(data: MissingData, shown: Sequence[str]) -> list[str]:
     rows = [
         (
             row["n"],
-            _share(row["fraction"]),
+            numbers.share(row["fraction"]),
             ", ".join(_absent(patterns["columns"], row["observed"])) or "none",
         )
         for row in patterns["rows"]
@@ -184,7 +171,7 @@ def _mechanism(data: MechanismData) -> list[str]:
     blocks += [_bullets(one["sentence"] for one in data["columns"][:MAX_ROWS])]
     if data["sets"]:
         rows = [
-            (one["number"], _share(one["fraction"]), one["mechanism"], one["missing"],
+            (one["number"], numbers.share(one["fraction"]), one["mechanism"], one["missing"],
              one["differs_in"])
             for one in data["sets"]
         ]  # fmt: skip
@@ -197,11 +184,10 @@ def _mechanism_row(one: MechanismColumn) -> tuple[Any, ...]:
     strongest = one["predictors"][0] if one["predictors"] else None
     chosen = f"{one['chosen']} (assumed)" if one["chosen"] and one["assumed"] else one["chosen"]
     if strongest is None:
-        return one["name"], _share(one["fraction"]), chosen, None, None, None
-    name = strongest["predictor"]
-    label = f"mask of {name}" if strongest["by"] == "mask" else name
-    limits = _between(strongest["conf_low"], strongest["conf_high"])
-    return one["name"], _share(one["fraction"]), chosen, label, strongest["auc"], limits
+        return one["name"], numbers.share(one["fraction"]), chosen, None, None, None
+    label = predictor_words(strongest["predictor"], strongest["by"])
+    limits = numbers.interval(strongest["conf_low"], strongest["conf_high"])
+    return one["name"], numbers.share(one["fraction"]), chosen, label, strongest["auc"], limits
 
 
 def _imputed(data: ImputedData | None) -> list[str]:
@@ -210,7 +196,8 @@ def _imputed(data: ImputedData | None) -> list[str]:
         return [title, "No imputations were given."]
     numeric = [one for one in data["columns"] if one["observed"] is not None]
     with_levels = [one for one in data["columns"] if one["bars"] is not None]
-    blocks = [title, f"{data['m']:,} imputations by {escape(data['imputer'])}."]
+    by = "" if data["imputer"] is None else f" by {escape(data['imputer'])}"
+    blocks = [title, f"{count(data['m'], 'imputation')}{by}."]
     names = ["column", "imputed", "outside", "mean observed", "mean imputed", "SD observed",
              "SD imputed", "range observed", "range imputed"]  # fmt: skip
     blocks += [table(names, map(_numeric_row, numeric))]
@@ -226,7 +213,7 @@ def _numeric_row(one: ImputedColumn) -> tuple[Any, ...]:
     parts: list[Any] = []
     for name in ("mean", "sd"):
         parts += [part and part[name] for part in (observed, imputed)]
-    ranges = [part and _between(part["low"], part["high"]) for part in (observed, imputed)]
+    ranges = [part and numbers.interval(part["low"], part["high"]) for part in (observed, imputed)]
     return one["name"], one["n_imputed"], one["n_outside"], *parts, *ranges
 
 
@@ -239,7 +226,13 @@ def _level_rows(one: ImputedColumn) -> list[tuple[Any, ...]]:
         bars["imputed_high"], strict=True,
     )  # fmt: skip
     return [
-        (one["name"], level, _share(seen), _share(filled), f"{_share(low)} to {_share(high)}")
+        (
+            one["name"],
+            level,
+            numbers.share(seen),
+            numbers.share(filled),
+            f"{numbers.share(low)} to {numbers.share(high)}",
+        )
         for level, seen, filled, low, high in each
     ]
 
@@ -254,7 +247,7 @@ def _head(data: HeadData) -> list[str]:
             data["row_numbers"], data["cells"], data["imputed"], strict=True
         )
     ]
-    names = ["row", *(escape_cell(name, MAX_LENGTH) or DASH for name in data["columns"])]
+    names = ["row", *(escape_cell(name, MAX_LENGTH) or numbers.ABSENT for name in data["columns"])]
     return [table(names, rows), "◆ imputed"]
 
 
@@ -265,12 +258,15 @@ def _validation(data: ValidationData | None) -> list[str]:
     blocks = [title, escape(data["sentence"])]
     methods = data["methods"]
     if methods:
-        errors = [(method, data["error"][method]) for method in methods]
+        errors = [
+            (method, data["error_numbers"][method], numbers.share(data["error_levels"][method]))
+            for method in methods
+        ]
         blocks += [
-            table(["method", "mean error"], errors),
-            "Errors of numbers are in standard deviations, those of levels are shares of wrong "
-            "ones.",
-            f"Coverage of 90 % intervals: {_share(data['coverage']) or DASH}. Counts of ten bins "
+            table(
+                ["method", "mean RMSE, standard deviations", "mean share of wrong levels"], errors
+            ),
+            f"Coverage of 90 % intervals: {numbers.share(data['coverage'])}. Counts of ten bins "
             "of the probability integral transform, which are equal but for chance if intervals "
             f"are right: {', '.join(map(str, data['pit']))}.",
         ]
@@ -282,7 +278,7 @@ def _validation(data: ValidationData | None) -> list[str]:
 
 def _validation_row(one: ValidationColumn, methods: Sequence[str]) -> tuple[Any, ...]:
     errors = [one["error"].get(method) for method in methods]
-    return one["name"], one["kind"], one["n"], *errors, _share(one["coverage"])
+    return one["name"], one["kind"], one["n"], *errors, numbers.share(one["coverage"])
 
 
 def _diagnostics(data: ValidationData) -> list[str]:
@@ -303,7 +299,7 @@ def _diagnostics(data: ValidationData) -> list[str]:
     return blocks
 
 
-def _results(data: ResultsData | None) -> list[str]:
+def _results(data: ResultsData | None, n_complete: int) -> list[str]:
     title = "## What follows"
     if data is None:
         return [title, "No analyses were given."]
@@ -315,22 +311,23 @@ def _results(data: ResultsData | None) -> list[str]:
         for one in data["estimates"]:
             complete = one["complete_cases"]
             rows.append((
-                one["term"], one["estimate"], _between(one["conf_low"], one["conf_high"]),
-                one["std_error"], one["df"], _p(one["p_value"]), one["fmi"],
-                complete and complete[0], complete and _between(*complete[1:]),
+                one["term"], one["estimate"], numbers.interval(one["conf_low"], one["conf_high"]),
+                one["std_error"], one["df"], numbers.p_value(one["p_value"]), one["fmi"],
+                complete and complete[0], complete and numbers.interval(complete[1], complete[2]),
             ))  # fmt: skip
         blocks += [
-            f"Pooled from {data['m']} imputations; complete cases are "
-            f"{data['n_complete_rows']:,} rows.",
+            f"Pooled from {count(data['m'] or 0, 'imputation')}; complete cases are "
+            f"{count(n_complete, 'row')}.",
             table(names, rows),
         ]
     if data["assumptions"]:
         compared = [
             (one["assumption"], one["term"], one["estimate"],
-             _between(one["conf_low"], one["conf_high"]), _p(one["p_value"]))
+             numbers.interval(one["conf_low"], one["conf_high"]), numbers.p_value(one["p_value"]))
             for one in data["assumptions"]
         ]  # fmt: skip
-        names = ["assumption", "term", "estimate", "interval", "p"]
+        interval = f"{level(data['assumptions'][0]['alpha'])} interval"
+        names = ["assumption", "term", "estimate", interval, "p"]
         blocks += ["### Assumptions side by side", table(names, compared, numeric_from=2)]
         blocks += [escape(data["assumptions_sentence"] or "")]
     if data["tipping"] is not None:
@@ -346,14 +343,15 @@ def _tipping(data: TippingData) -> list[str]:
         (
             *([x] if y is None else [x, y]),
             data["estimate"][i][j],
-            _between(data["conf_low"][i][j], data["conf_high"][i][j]),
-            _p(data["p_value"][i][j]),
+            numbers.interval(data["conf_low"][i][j], data["conf_high"][i][j]),
+            numbers.p_value(data["p_value"][i][j]),
             data["holds"][i][j],
         )
         for i, x in enumerate(first)
         for j, y in enumerate(second)
     ]
-    names = [*heads, "estimate", "interval", "p", "conclusion holds"]
+    interval = f"{level(data['alpha'])} interval"
+    names = [*heads, "estimate", interval, "p", "conclusion holds"]
     return ["### Tipping point", escape(data["sentence"]), table(names, rows, numeric_from=0)]
 
 
@@ -367,7 +365,7 @@ def _methods(data: MethodsData) -> list[str]:
     return [
         "## How to write it up",
         escape(data["paragraph"]),
-        "### Questions of van Buuren's list",
+        "### Twelve questions, after van Buuren's guideline for reporting",
         "\n".join(questions),
         "### Versions and parameters",
         table(["what", "value"], made, numeric_from=2),

@@ -16,6 +16,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psmvae._version import __version__
+from psmvae.multiple.convergence import HIGH_R_HAT
+from psmvae.multiple.pooling import HIGH_FMI
 from psmvae.reporting.filters import FILTERS
 
 if TYPE_CHECKING:
@@ -160,6 +162,8 @@ def _render(template: str, data: ReportData, figures: Mapping[str, Figure], **mo
             sections=sections,
             short_labels=SHORT_LABELS,
             n_open_cards=N_OPEN_CARDS,
+            high_fmi=HIGH_FMI,
+            high_r_hat=HIGH_R_HAT,
             version=__version__,
             **more,
         )

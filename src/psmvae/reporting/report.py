@@ -8,7 +8,7 @@ import os
 import tempfile
 import textwrap
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -138,7 +138,10 @@ class Report:
             If the path is a folder, or its folder does not exist or is not writable.
         """
         check_place(path, force=True)
-        _write(json.dumps(self._data, indent=1, allow_nan=False) + "\n", path)
+        _write(self._json_text(), path)
+
+    def _json_text(self) -> str:
+        return json.dumps(self._data, indent=1, allow_nan=False) + "\n"
 
     def open(self) -> Path:
         """Write the page to a temporary file and open it in a browser.
@@ -170,7 +173,7 @@ class Report:
 
     @cached_property
     def _figures(self) -> dict[str, Figure]:
-        _check_installed()
+        check_installed()
         from psmvae.reporting.figures import figures
 
         return figures(self._data)
@@ -183,6 +186,7 @@ def report(
     mi: Any = None,
     analyses: Any = None,
     sensitivity: Any = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
     title: str = "Missing data",
     max_columns: int = 60,
     max_rows: int = 10_000,
@@ -208,17 +212,23 @@ def report(
         Analyses of the imputations, whose pooled estimates are shown.
     sensitivity : TippingPoint or AssumptionComparison or sequence of them, optional
         Sensitivity analyses.
+    pairs : sequence of pairs of str, optional
+        Numeric columns of scatter plots, such as ``[("age", "income")]``. By default the two with
+        the strongest correlation in the first imputation, of those with imputed cells.
     title : str, default="Missing data"
         Title of the page.
     max_columns : int, default=60
         So many columns, those with the highest missing rates, are shown in full; the others are
         rows of a table.
     max_rows : int, default=10_000
-        Pictures and validation use so many rows, drawn at random.
+        Little's test, the predictors of missing cells and scatter plots use at most so many rows,
+        drawn at random. Counts, rates, patterns and ranges use all rows. The validation has limits
+        of its own: 5,000 rows and 40,000 cells.
     validate : bool, default=True
         Whether `imputer` is fitted again without some cells, to compare its imputations with them.
     random_state : int, default=0
-        Seed of what is drawn.
+        Seed of the samples and of the validation. Imputations that are made here are drawn with
+        the seed of `imputer`.
     progress : callable, optional
         Called with the name of each step before it begins.
 
@@ -226,6 +236,14 @@ def report(
     -------
     Report
         With ``.write_html(path)``, ``.open()``, ``.html()``, ``.json()`` and ``.markdown()``.
+
+    Raises
+    ------
+    NotFittedError
+        If `imputer` is not fitted.
+    ValueError
+        If `imputer` has other columns than `X`, `mi` is of another table, or a column of `pairs` is
+        unknown or not numeric.
 
     Examples
     --------
@@ -246,6 +264,7 @@ def report(
             mi=mi,
             analyses=analyses,
             sensitivity=sensitivity,
+            pairs=pairs,
             title=title,
             max_columns=max_columns,
             max_rows=max_rows,
@@ -256,8 +275,8 @@ def report(
     )
 
 
-def _check_installed() -> None:
-    """Name the extra of the packages that a page needs."""
+def check_installed() -> None:
+    """Raise ImportError, which names the extra, unless the packages that a page needs are there."""
     try:
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401, ICN001

@@ -33,7 +33,8 @@ class TableData(TypedDict):
     shown: list[str]
     """Columns shown in full: those with the highest missing rates, at most ``max_columns``."""
     n_sampled: int
-    """Rows that pictures are drawn from; all of them, or a sample drawn with ``random_state``."""
+    """Rows of Little's test, of predictors of missing cells and of scatter plots, at most: all of
+    them, or a sample drawn with ``random_state``."""
 
 
 class SummaryData(TypedDict):
@@ -69,7 +70,7 @@ class PatternData(TypedDict):
     """Distinct patterns, most frequent first, as in ``md.pattern`` of R's mice."""
 
     columns: list[str]
-    """Incomplete columns, by increasing number of missing cells."""
+    """All incomplete columns, shown or not, by increasing number of missing cells."""
     rows: list[PatternRow]
     n_patterns: int
     """Number of distinct patterns; ``rows`` has at most 25."""
@@ -149,7 +150,6 @@ class MechanismColumn(TypedDict):
     assumed: bool
     likelihoods: dict[str, Number]
     """Log-likelihood of held-out masks by explanation, relative to completely at random."""
-    shape: str | None
     at_risk: Number
     """Share of the observed cells with the higher probability of going missing."""
     sentence: str
@@ -177,6 +177,11 @@ class MechanismData(TypedDict):
     compared: bool
     columns: list[MechanismColumn]
     """Shown incomplete columns, in the order of ``TableData.shown``."""
+    own_value_found: list[str]
+    """Incomplete columns, shown or not, whose cells are imputed as missing by their own value,
+    because the comparison of explanations chose this."""
+    own_value_assumed: list[str]
+    """The same, where the user assumed it (`SelfMask`, ``mask_model="self"``)."""
     sets: list[SetData]
 
 
@@ -254,7 +259,8 @@ class HeadData(TypedDict):
 class ImputedData(TypedDict):
     """Section 4, What was imputed."""
 
-    imputer: str
+    imputer: str | None
+    """Class of the imputer; None where the imputations do not say, such as those of a file."""
     m: int
     columns: list[ImputedColumn]
     scatters: list[ScatterData]
@@ -306,8 +312,10 @@ class ValidationData(TypedDict):
     n_cells: int
     methods: list[str]
     """The imputer first, then the baselines."""
-    error: dict[str, Number]
-    """Mean over columns, by method; numeric columns in standard deviations."""
+    error_numbers: dict[str, Number]
+    """By method: mean RMSE of the numeric columns, in standard deviations; None without any."""
+    error_levels: dict[str, Number]
+    """By method: mean share of wrong levels of the columns with levels; None without any."""
     coverage: Number
     pit: list[int]
     columns: list[ValidationColumn]
@@ -334,7 +342,7 @@ class EstimateRow(TypedDict):
 
 
 class AssumptionRow(TypedDict):
-    """An estimate under one assumption."""
+    """An estimate under one assumption, with an interval of level 1 - ``alpha``."""
 
     assumption: str
     term: str
@@ -342,14 +350,21 @@ class AssumptionRow(TypedDict):
     conf_low: float
     conf_high: float
     p_value: Number
+    null: float
+    alpha: float
 
 
 class TippingData(TypedDict):
-    """A tipping point analysis."""
+    """A tipping point analysis, with intervals of level 1 - ``alpha``."""
 
     column: str
     term: str
+    operation: str
+    """What is done with δ: "add", "multiply", "odds" or "odds of LEVEL"."""
     null: float
+    alpha: float
+    neutral: float
+    """The δ that changes nothing."""
     axes: list[list[float]]
     """Values of δ: one list, or two by group."""
     groups: list[str]
@@ -358,6 +373,8 @@ class TippingData(TypedDict):
     conf_low: list[list[float]]
     conf_high: list[list[float]]
     p_value: list[list[Number]]
+    margin: list[list[float]]
+    """Distance of the limits from ``null``, positive where the conclusion holds."""
     holds: list[list[bool]]
     sentence: str
 
@@ -366,7 +383,11 @@ class ResultsData(TypedDict):
     """Section 6, What follows."""
 
     m: int | None
-    n_complete_rows: int
+    dfcom: Number
+    """Degrees of freedom of the analysis of complete data; None where they are infinite."""
+    df_rule: Literal["barnard-rubin", "rubin"] | None
+    """Degrees of freedom of pooled estimates. With infinite ``dfcom`` both rules are the same, and
+    this is "rubin"."""
     estimates: list[EstimateRow]
     assumptions: list[AssumptionRow]
     assumptions_sentence: str | None
@@ -374,7 +395,7 @@ class ResultsData(TypedDict):
 
 
 class Question(TypedDict):
-    """One of van Buuren's twelve questions."""
+    """One of twelve questions, after van Buuren's guideline for reporting."""
 
     question: str
     answer: str

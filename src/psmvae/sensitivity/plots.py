@@ -137,7 +137,7 @@ def draw_tipping_curve(result: TippingPoint, ax: Axes) -> None:
     draw_curve(
         ax, result.axes[0], estimate, low, high, null=result.null, points=result.points,
         neutral=result.neutral, interval=f"{100 * (1 - result.alpha):g}% interval",
-        xlabel=_delta_label(result), ylabel=isolated(result.term, 40),
+        xlabel=delta_label(result.operation, result.column), ylabel=isolated(result.term, 40),
     )  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def draw_tipping_map(result: TippingPoint, ax: Axes) -> None:
     draw_map(
         ax, x, y, result.results["estimate"], result.margin, null=result.null,
         neutral=result.neutral, label=isolated(result.term, 40),
-        xlabel=f"{_delta_label(result)}, {result.by} = {one}",
+        xlabel=f"{delta_label(result.operation, result.column)}, {result.by} = {one}",
         ylabel=f"δ, {result.by} = {other}",
     )  # fmt: skip
 
@@ -169,9 +169,10 @@ def draw_forest(result: AssumptionComparison, axes: Any) -> None:
             ax.tick_params(axis="y", labelleft=False)
 
 
-def _delta_label(result: TippingPoint) -> str:
+def delta_label(operation: str, column: str) -> str:
+    """Return what is done with δ, as the name of an axis."""
     texts = {
-        "add": f"δ, added to imputed values of {result.column}",
-        "multiply": f"δ, factor of imputed values of {result.column}",
+        "add": f"δ, added to imputed values of {column}",
+        "multiply": f"δ, factor of imputed values of {column}",
     }
-    return texts.get(result.operation, f"δ, factor of the {result.operation} of {result.column}")
+    return texts.get(operation, f"δ, factor of the {operation} of {column}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,8 @@ from psmvae.table.cells import Cells, number_cells, object_cells, storage_of, un
 
 # before pandas 3 a write to a shallow copy is also a write to the original
 _COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
+# replacing one column takes time in proportion to the number of columns: more are replaced at once
+_MANY = 50
 
 
 class PandasSource:
@@ -44,12 +47,27 @@ class PandasSource:
 
     def replace(self, new: Mapping[int, New]) -> pd.DataFrame:
         """Return the frame with missing cells of some columns replaced; index and labels kept."""
+        if len(new) > _MANY and type(self.frame) is pd.DataFrame:
+            return self._rebuilt(new)
         frame = self.frame.copy(deep=not _COPY_ON_WRITE)
         for position, change in new.items():
             # a series, because pandas would make strings of an array of objects
             column: Any = _fill(self.frame.iloc[:, position], change)
             frame.isetitem(position, column)
         return frame
+
+    def _rebuilt(self, new: Mapping[int, New]) -> pd.DataFrame:
+        """Return a new frame of all columns."""
+        old = self.frame
+        columns: dict[int, Any] = {}
+        for position in range(old.shape[1]):
+            column = old.iloc[:, position]
+            columns[position] = _fill(column, new[position]) if position in new else column
+        frame = pd.DataFrame(columns, index=old.index, copy=not _COPY_ON_WRITE)
+        # not the same objects: a new name of the index would be one of the input's index
+        frame.index, frame.columns = old.index.copy(), old.columns.copy()
+        frame.attrs = copy.deepcopy(old.attrs)
+        return frame.set_flags(allows_duplicate_labels=old.flags.allows_duplicate_labels)
 
 
 def _numpy_cells(name: str, series: pd.Series[Any]) -> Cells:

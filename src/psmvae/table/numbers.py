@@ -31,14 +31,14 @@ def decimals(value: float | None, digits: int) -> str:
     return f"{value:.{digits}f}" if is_defined(value) else ABSENT
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a number with a number of significant digits."""
+def number(value: float | None, digits: int = 4, largest: float = 1e6) -> str:
+    """Return a number with so many significant digits, from ``largest`` on with an exponent."""
     if not is_defined(value):
         return ABSENT if value is None or math.isnan(value) else f"{value:g}".replace("inf", "∞")
     if value == 0:
         return "0"
-    if not 1e-4 <= abs(value) < 1e6:
-        return f"{value:.{digits - 1}g}"
+    if not 1e-4 <= abs(value) < largest:
+        return f"{value:.{digits}g}"
     text = f"{value:,.{max(0, digits - 1 - math.floor(math.log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -15,6 +15,8 @@ from psmvae.table.temporary import locked_file
 AnyPath = str | os.PathLike[str]
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 EXTENSIONS = (*SEPARATORS, ".parquet", ".feather", ".arrow")
+# Windows writes a file to the disk only if it is open for writing.
+_FLUSH_MODE = os.O_RDWR if os.name == "nt" else os.O_RDONLY
 
 
 def extension(path: AnyPath) -> str:
@@ -91,9 +93,10 @@ def atomic_path(path: AnyPath, *, replace: bool = True) -> Iterator[Path]:
             yield temporary
         with _errors_name(path):
             mode = _check_replaceable(target)
+            # before it may become read-only
+            _flush(temporary)
             # the block may have replaced the temporary file by another
             temporary.chmod(created if mode is None else stat.S_IMODE(mode))
-            _flush(temporary)
             if replace:
                 temporary.replace(target)
             else:
@@ -116,7 +119,7 @@ def _move(temporary: Path, target: Path) -> None:
 
 def _flush(path: Path) -> None:
     """Write a file to the disk: some file systems report only then that it is full."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, _FLUSH_MODE)
     try:
         os.fsync(descriptor)
     finally:

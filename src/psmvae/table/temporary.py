@@ -29,11 +29,15 @@ def locked_file(target: Path) -> Iterator[Path]:
     """Yield a new, locked, empty file beside `target`, and remove it at the end if still there."""
     remove_stale(target)
     descriptor, path = _create(target)
+    if fcntl is None:
+        # Windows can neither rename nor remove a file that is open
+        os.close(descriptor)
     try:
         yield path
     finally:
         path.unlink(missing_ok=True)
-        os.close(descriptor)
+        if fcntl is not None:
+            os.close(descriptor)
 
 
 def _create(target: Path) -> tuple[int, Path]:

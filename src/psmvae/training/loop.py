@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from psmvae.training.data import TrainingData
 from psmvae.training.pretrain import pretrain
 from psmvae.training.progress import Progress
 from psmvae.training.recipe import Recipe
+from psmvae.training.schedule import Schedule
 from psmvae.training.shard import Shard
 from psmvae.training.step import training_step
 from psmvae.training.stopping import EarlyStopping, TimeBudget, defer_interrupt, validation_error
@@ -29,6 +30,8 @@ from psmvae.training.weights import Weights
 WARM_UP_STEPS, WARM_UP_LEARNING_RATE = 300, 3e-2
 # Tables with more rows are shuffled before training.
 SHUFFLED_ABOVE = 1000
+# Seconds of a whole fit for each second of its pre-training, on the tables of the paper.
+LATER_PHASES = 1.3
 # Largest fraction of `max_time` that is reserved for calibration.
 MAX_CALIBRATION_FRACTION = 0.25
 
@@ -84,6 +87,8 @@ def train(
         trainer = Trainer(recipe, data, config, noise, budget, interrupt, callback, shard)
         trainer.run(wrap_loss)
         if data.has_validation_cells:
+            if callback is not None and trainer.result.history:
+                callback(replace(trainer.result.history[-1], phase="calibration"))
             recipe.calibrate(data, noise, calibration_fraction)
     mask = data.validation_mask
     trainer.result.validation_mask = mask if order is None else mask[:, order.argsort()]
@@ -185,25 +190,33 @@ class Trainer:
         if phase is None:
             return
         started, batches = self.budget.now(), config.pretrain_batches(data.n_rows)
-        n_epochs = -(-config.pretrain_steps // batches) + self.post_pretrain_epochs
+        schedule = Schedule(config.pretrain_steps, min(config.pretrain_batch_size, data.n_rows))
 
-        def fraction_done(n_steps: int) -> float:
-            self.pretrain_epochs = -(-n_steps // batches)
+        def time_used() -> float:
             if self.interrupt.is_set():
                 return 1.0
-            of_time = self.budget.fraction_used(started, config.pretrain_time_fraction)
-            return max(n_steps / config.pretrain_steps, of_time)
+            return self.budget.fraction_used(started, config.pretrain_time_fraction)
 
-        def report(error: Tensor) -> None:
+        def report(n_steps: int, error: Tensor) -> None:
             self.stopping.best_error = error
-            # the time of the following epochs is not known yet
-            self._report(self.pretrain_epochs, n_epochs, error, None)
+            self.pretrain_epochs = -(-n_steps // batches)
+            expected = schedule.expected_steps(n_steps)
+            left = (self.budget.now() - started) / n_steps * (expected - n_steps)
+            later = self.post_pretrain_epochs
+            self._report(
+                "pre-training",
+                self.pretrain_epochs,
+                -(-expected // batches) + later,
+                -(-config.pretrain_steps // batches) + later,
+                error,
+                left * LATER_PHASES,
+            )
 
-        model, size = self.recipe.model, config.pretrain_batch_size
-        shown = report if self.has_validation_cells else None
+        model = self.recipe.model
         accepted = pretrain(
-            phase, model, data, self.noise, size, fraction_done, self.stream, shown, self.shard
+            phase, model, data, self.noise, schedule, time_used, self.stream, report, self.shard
         )
+        self.pretrain_epochs = -(-schedule.n_steps // batches)
         self.stopping.pretrained = self.shard.agree_on(accepted)
 
     def _warm_up(self, weights: Weights) -> None:
@@ -222,9 +235,10 @@ class Trainer:
         """Train all weights, keeping those with the lowest validation error."""
         weights.keep_best(torch.ones_like(self.stopping.pretrained))
         if self.has_validation_cells:
-            self.stopping.best_error = self._validation_error(weights)
+            self.stopping.start(self._validation_error(weights))
         n_epochs = self.config.max_epochs
-        if self.has_validation_cells and bool(self.stopping.pretrained.all()):
+        pretrained = self.has_validation_cells and bool(self.stopping.pretrained.all())
+        if pretrained:
             n_epochs = self.post_pretrain_epochs
         loss: Loss = self.recipe.loss
         if wrap_loss is not None:
@@ -238,13 +252,19 @@ class Trainer:
                 error = self._validation_error(weights)
                 keep_pretrained = epoch <= self.post_pretrain_epochs
                 weights.keep_best(self.stopping.update(error, keep_pretrained=keep_pretrained))
-            left = (time.perf_counter() - started) / epoch * (n_epochs - epoch)
+            stopped = self.has_validation_cells and self.stopping.stopped
+            expected = n_epochs
+            if stopped:
+                expected = epoch
+            elif self.has_validation_cells and not pretrained:
+                expected = min(n_epochs, self.stopping.expected_epochs(epoch))
+            left = (time.perf_counter() - started) / epoch * (expected - epoch)
             done = self.pretrain_epochs
-            self._report(done + epoch, done + n_epochs, error, left)
+            self._report("training", done + epoch, done + expected, done + n_epochs, error, left)
             if self.interrupt.is_set():
                 self.result.interrupted = True
                 break
-            if self.has_validation_cells and self.stopping.stopped:
+            if stopped:
                 break
             if self.budget.exceeded:
                 self.result.timed_out = epoch < n_epochs
@@ -287,12 +307,20 @@ class Trainer:
         with weights.averaged():
             return self.shard.agree_on(validation_error(self.recipe.model, self.data))
 
-    def _report(self, epoch: int, n_epochs: int, error: Tensor | None, left: float | None) -> None:
+    def _report(
+        self,
+        phase: str,
+        epoch: int,
+        expected: int,
+        n_epochs: int,
+        error: Tensor | None,
+        left: float | None,
+    ) -> None:
         """Add to the history and call the callback."""
         mean = None if error is None else float(error.mean())
         best = float(self.stopping.best_error.mean()) if self.has_validation_cells else None
         seconds, left = self.budget.elapsed, self.budget.limited(left)
-        progress = Progress(epoch, n_epochs, mean, best, seconds, left)
+        progress = Progress(phase, epoch, expected, n_epochs, mean, best, seconds, left)
         self.result.history.append(progress)
         if self.callback is not None:
             self.callback(progress)

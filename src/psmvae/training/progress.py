@@ -11,8 +11,13 @@ class Progress:
 
     Parameters
     ----------
+    phase : str
+        "pre-training", "training", "calibration" or "masks" (explanations of the masks are
+        compared).
     epoch : int
         Epochs done, those of pre-training included.
+    expected_epochs : int
+        Epochs expected in all, from the course of the validation error.
     max_epochs : int
         Epochs at most, those of pre-training included.
     validation_error : float or None
@@ -23,10 +28,13 @@ class Progress:
     seconds : float
         Since `fit` was called.
     seconds_left : float or None
-        If training does not stop early. None while this is unknown.
+        Expected, from the course of the validation error and at most those of `max_time`. None
+        while this is unknown.
     """
 
+    phase: str
     epoch: int
+    expected_epochs: int
     max_epochs: int
     validation_error: float | None
     best_validation_error: float | None

@@ -16,8 +16,9 @@ from psmvae.training.data import TrainingData
 from psmvae.training.recipe import Trainable
 from psmvae.training.shard import Shard
 
-# Relative reduction of the validation error that counts as an improvement.
-MIN_RELATIVE_GAIN = 1e-4
+# Relative reduction of the validation error that is worth another `patience` epochs. Weights are
+# kept at any lower error.
+WORTHWHILE_GAIN = 2e-3
 
 
 @torch.no_grad()
@@ -32,7 +33,7 @@ def validation_error(model: Trainable, data: TrainingData) -> Tensor:
 
 
 class EarlyStopping:
-    """The lowest validation error of each member, and the epochs since it improved.
+    """The lowest validation error of each member, and the epochs since it fell by enough.
 
     With ``separate``, each member has a separate table, and one that has stopped keeps its
     weights, as if it were trained separately. Members of one table stop together. ``pretrained``
@@ -44,23 +45,40 @@ class EarlyStopping:
     ) -> None:
         self.patience, self.separate = patience, separate
         self.best_error = torch.full((n_members,), torch.inf, dtype=torch.float32, device=device)
+        # the error after the last epoch that lowered it by enough
+        self.reference = self.best_error.clone()
         self.pretrained = torch.zeros_like(self.best_error, dtype=torch.bool)
-        self.epochs_since_best = torch.zeros_like(self.best_error)
+        self.epochs_since_gain = torch.zeros_like(self.best_error)
 
     def update(self, error: Tensor, *, keep_pretrained: bool) -> Tensor:
         """Compare the error after an epoch with the lowest one; return who improved."""
-        lower = error < self.best_error * (1 - MIN_RELATIVE_GAIN)
-        improved = torch.where(self.pretrained, keep_pretrained, lower)
+        improved = torch.where(self.pretrained, keep_pretrained, error < self.best_error)
         if self.separate:
-            improved = improved & (self.epochs_since_best < self.patience)
+            improved = improved & (self.epochs_since_gain < self.patience)
         self.best_error = torch.where(improved, error, self.best_error)
-        self.epochs_since_best = torch.where(improved, 0.0, self.epochs_since_best + 1)
+        gained = improved & (self.pretrained | (error < self.reference * (1 - WORTHWHILE_GAIN)))
+        self.reference = torch.where(gained, error, self.reference)
+        self.epochs_since_gain = torch.where(gained, 0.0, self.epochs_since_gain + 1)
         return improved
+
+    def start(self, error: Tensor) -> None:
+        """Set the error before the first epoch."""
+        self.best_error, self.reference = error, error
+
+    def expected_epochs(self, epoch: int) -> int:
+        """Extrapolate the number of epochs, with gains that fall as 1 / epoch.
+
+        A gain after so many epochs is followed by half as many epochs with further gains, and by
+        `patience` epochs without one.
+        """
+        since = int(self.epochs_since_gain.min())
+        rest = 0 if since > epoch // 4 else epoch // 2
+        return epoch + max(0, rest + self.patience - since)
 
     @property
     def stopped(self) -> bool:
-        """Whether no member has improved for ``patience`` epochs."""
-        return bool((self.epochs_since_best >= self.patience).all())
+        """Whether the error of no member has fallen by enough for ``patience`` epochs."""
+        return bool((self.epochs_since_gain >= self.patience).all())
 
 
 @dataclass

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 
 from psmvae.imputers.fit_warnings import MIN_CELLS, MIN_ROWS, ImproperDrawsWarning
+from psmvae.multiple.convergence import HIGH_R_HAT
+from psmvae.multiple.pooling import HIGH_FMI
+from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, joined, listed, share, short
+from psmvae.reporting.data.texts import count, joined, listed, short
 from psmvae.reporting.schema import ResultsData, ValidationColumn, ValidationData
+from psmvae.table.numbers import share
 
 # Columns with a larger missing rate, or with fewer observed cells.
 HIGH_RATE, FEW_OBSERVED = 0.5, 30
 # Coverage of 90 % intervals that is well below, and standard errors that chance may explain.
 LOW_COVERAGE, N_ERRORS = 0.85, 3.0
-HIGH_R_HAT = 1.1
 # Median effective sample size below which most imputations depend on one or two draws.
 LOW_SAMPLE_SIZE = 2.0
 MAX_OUTSIDE = 0.05
-HIGH_FMI = 0.5
 
 
 def cautions(parts: Sections) -> list[str]:
@@ -58,21 +60,18 @@ def _about_table(parts: Sections) -> Iterator[str]:
 
 
 def _about_mechanism(parts: Sections) -> Iterator[str]:
-    columns = [one for one in parts.mechanism["columns"] if one["name"] in parts.by_own_value]
-    found = [one["name"] for one in columns if not one["assumed"]]
-    if found:
+    if found := parts.mechanism["own_value_found"]:
         yield (
             f"The missing cells of {listed(found)} seem to depend on their own values (missing not "
             "at random). The imputations are corrected for this under assumptions that the data "
             "cannot check; compare several."
         )
-    assumed = [one["name"] for one in columns if one["assumed"]]
-    if assumed:
+    if assumed := parts.mechanism["own_value_assumed"]:
         yield (
             f"That the missing cells of {listed(assumed)} depend on their own values was assumed, "
             "and the data cannot check it; compare several assumptions."
         )
-    if parts.table["n_missing"] and not columns:
+    if parts.table["n_missing"] and not parts.by_own_value:
         yield (
             "Masks and observed values cannot show whether cells are missing because of their own "
             "values; compare results under several assumptions."
@@ -112,7 +111,7 @@ def _about_validation(found: ValidationData) -> Iterator[str]:
     if found["coverage"] is not None and _is_low(found["coverage"], n_numeric):
         yield (
             f"90 % intervals of held-out cells contain the true value in {share(found['coverage'])}"
-            " only: imputations vary too little."
+            " only: imputations are biased, or vary too little."
         )
     low = [
         f"{short(one['name'])} ({share(one['coverage'] or 0.0)})"
@@ -120,14 +119,17 @@ def _about_validation(found: ValidationData) -> Iterator[str]:
         if one["coverage"] is not None and _is_low(one["coverage"], one["n"])
     ]
     if low:
-        yield f"Intervals are too narrow in {joined(low)}: their coverage is well below 90 %."
+        yield (
+            f"Coverage of 90 % intervals is low in {joined(low)}: imputations are biased there, or "
+            "vary too little."
+        )
     if found["methods"]:
         own = found["methods"][0]
         worse = [one["name"] for one in found["columns"] if _is_worse_than_mean(one, own)]
         if worse and own != "MeanImputer":
             yield (
-                f"Held-out cells of {listed(worse)} were predicted no better than by the mean or "
-                "the most frequent level."
+                f"Held-out cells of {listed(worse)} were predicted worse than by the mean or the "
+                "most frequent level."
             )
     if (sizes := found["effective_sample_size"]) is not None:
         median = sizes[len(sizes) // 2]
@@ -183,11 +185,12 @@ def _about_results(found: ResultsData) -> Iterator[str]:
             f"More than half of the information about {joined(high)} is missing (fmi): the result "
             "depends mostly on the imputation model."
         )
-    if fmi and found["m"] is not None and found["m"] < 100 * max(fmi.values()):
+    needed = imputations_needed(found)
+    if needed is not None and found["m"] is not None and found["m"] < needed[0]:
         yield (
-            f"{count(found['m'], 'imputation')} are fewer than 100 times the largest fraction of "
-            f"missing information ({max(fmi.values()):.2f}): standard errors would change if the "
-            "table were imputed again; see how_many."
+            f"Standard errors of {count(found['m'], 'imputation')} would change by more than 5 % "
+            f"if the table were imputed again: {needed[0]:,} are needed for the largest fraction "
+            f"of missing information ({needed[1]:.2f}); see how_many."
         )
     if (tipping := found["tipping"]) is not None and not np.all(tipping["holds"]):
         yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
@@ -11,13 +11,14 @@ from sklearn.exceptions import NotFittedError
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.multiple import MultipleImputation
-from psmvae.reporting.data.columns import read_columns
+from psmvae.reporting.data.columns import Columns, read_columns
 from psmvae.reporting.data.imputed import imputed_data
 from psmvae.reporting.data.mechanism import mechanism_data
 from psmvae.reporting.data.methods import methods_data
 from psmvae.reporting.data.missing import missing_data
 from psmvae.reporting.data.relations import mask_relations
 from psmvae.reporting.data.results import results_data
+from psmvae.reporting.data.scatter import pair_positions
 from psmvae.reporting.data.sections import Sections
 from psmvae.reporting.data.summary import summary_data
 from psmvae.reporting.data.table import table_data
@@ -38,6 +39,7 @@ def collect(
     analyses: Any = None,
     sensitivity: Any = None,
     *,
+    pairs: Sequence[tuple[str, str]] | None = None,
     title: str = "Missing data",
     max_columns: int = 60,
     max_rows: int = 10_000,
@@ -60,16 +62,20 @@ def collect(
         Analyses of the imputations.
     sensitivity : TippingPoint, AssumptionComparison or list of both, optional
         Sensitivity analyses.
+    pairs : sequence of pairs of str, optional
+        Numeric columns of scatter plots. By default the two with the strongest correlation in the
+        first imputation, of those with imputed cells.
     title : str, default="Missing data"
         Title of the report.
     max_columns : int, default=60
         Columns that are shown in full, those with the highest missing rates.
     max_rows : int, default=10_000
-        Rows that pictures are drawn from, at most.
+        Rows of Little's test, of predictors of missing cells and of scatter plots, at most.
     validate : bool, default=True
         Whether observed cells are hidden and the imputer is fitted again without them.
     random_state : int, default=0
-        Seed of samples, of the check on hidden cells, and of imputations that are made here.
+        Seed of the samples and of the check on hidden cells. Imputations that are made here are
+        drawn with the seed of the imputer.
     command : str, optional
         The command that made the report, for the section on methods. By default Python code.
     progress : callable, optional
@@ -85,18 +91,20 @@ def collect(
     NotFittedError
         If the imputer is not fitted.
     ValueError
-        If the imputer has other columns than X, or the imputations are of another table.
+        If the imputer has other columns than X, the imputations are of another table, or a column
+        of `pairs` is unknown or not numeric.
     """
     say = progress or _quiet
     frame = open_table(X)
     _check_imputer(imputer, frame)
     _check_imputations(mi, frame)
+    columns = read_columns(X)
+    _check_pairs(pairs, columns, given=imputer is not None or mi is not None)
     notes: list[str] = []
     if mi is None and imputer is not None:
         say("imputations")
         mi, notes = _impute(imputer, X)
     say("missing values")
-    columns = read_columns(X)
     table = table_data(columns, max_columns=max_columns, max_rows=max_rows)
     drawn: Any = {"shown": table["shown"], "max_rows": max_rows, "random_state": random_state}
     # Little's test and predictors of the masks, once for two sections
@@ -106,16 +114,16 @@ def collect(
     imputed = None
     if mi is not None:
         say("imputed values")
-        imputed = imputed_data(mi, max_columns=max_columns, **drawn)
+        imputed = imputed_data(mi, columns=columns, pairs=pairs, **drawn)
     validation = None
     if validate and imputer is not None:
         validation = validation_data(
-            X, imputer, shown=table["shown"], random_state=random_state, report=say
+            X, imputer, shown=table["shown"], random_state=random_state, progress=say
         )
     results = None
     if analyses is not None or sensitivity is not None:
         say("results")
-        results = results_data(analyses, sensitivity, columns)
+        results = results_data(analyses, sensitivity)
     parts = Sections(table, missing, mechanism, imputed, validation, results, imputer, mi, analyses)
     return {
         "schema": SCHEMA,
@@ -127,7 +135,9 @@ def collect(
         "imputed": imputed,
         "validation": validation,
         "results": results,
-        "methods": methods_data(parts, title=title, random_state=random_state, command=command),
+        "methods": methods_data(
+            parts, title=title, random_state=random_state, pairs=pairs, command=command
+        ),
     }
 
 
@@ -165,6 +175,15 @@ def _check_imputations(mi: Any, frame: Frame) -> None:
             f"mi is of another table than X: it has {original.n_rows:,} rows, and X has "
             f"{frame.n_rows:,}."
         )
+
+
+def _check_pairs(pairs: Sequence[tuple[str, str]] | None, columns: Columns, *, given: bool) -> None:
+    """Raise unless pairs are None, or those of numeric columns whose imputations are given."""
+    if pairs is None:
+        return
+    pair_positions(columns, pairs)
+    if pairs and not given:
+        raise ValueError("pairs are columns of imputations: give imputer or mi too.")
 
 
 def _impute(imputer: Imputer, X: Any) -> tuple[MultipleImputation, list[str]]:

@@ -110,8 +110,9 @@ def imputed_data(
     mask = np.asarray(mi.mask, dtype=bool)
     rng = np.random.default_rng(random_state)
     positions = [j for name in names if mask[:, (j := read.position(name))].any()]
+    made_by = mi.info.get("imputer")
     return {
-        "imputer": str(mi.info.get("imputer", mi.info.get("source", "not known"))),
+        "imputer": None if made_by is None else str(made_by),
         "m": mi.m,
         "columns": [_column(read, mi, j, mask[:, j], rng) for j in positions],
         "scatters": scatter_data(read, mi, mask, names, pairs, max_rows, random_state),

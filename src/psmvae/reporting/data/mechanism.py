@@ -29,10 +29,12 @@ from psmvae.reporting.schema import (
 )
 
 if TYPE_CHECKING:
+    from psmvae.mechanism.column import Finding
     from psmvae.mechanism.table import Mechanism
 
 MAX_PREDICTORS = 5
 """Single predictors that are listed for a column."""
+OWN_VALUE = "own value"
 # level of the pointwise band of the odds
 _LEVEL = 0.9
 _UNKNOWN = (
@@ -60,7 +62,7 @@ def mechanism_data(
         A fitted imputer. Its ``mechanism_`` gives the comparison of explanations, its pattern sets
         are described if it has any.
     report : MissingnessReport or MaskRelations, optional
-        Gives the predictors of the holes; by default they are computed by `mask_relations`.
+        Gives the predictors of missing cells; by default they are computed by `mask_relations`.
     shown : list of str, optional
         Columns that are described if they have missing cells; by default those of `shown_columns`.
     max_rows : int, default=10_000
@@ -92,6 +94,8 @@ def mechanism_data(
         "imputer": None if imputer is None else type(imputer).__name__,
         "compared": source.mechanism is not None and len(source.mechanism) > 0,
         "columns": [source.column(name, _strongest(name, *found)) for name in incomplete],
+        "own_value_found": source.by_own_value(assumed=False),
+        "own_value_assumed": source.by_own_value(assumed=True),
         "sets": _sets(columns, imputer, incomplete, source.fitted_names),
     }
 
@@ -108,10 +112,23 @@ class _Source:
         # columns of an array are matched by position
         self.fitted_names = dict(zip(columns.names, fitted if same else columns.names, strict=True))
 
+    def by_own_value(self, *, assumed: bool) -> list[str]:
+        """Return the incomplete columns whose cells are missing by their own value."""
+        incomplete = np.asarray(self.columns.missing.any(0)).tolist()
+        findings = [self._finding(name) for name in self.columns.names]
+        return [
+            name
+            for name, finding, lacks in zip(self.columns.names, findings, incomplete, strict=True)
+            if lacks and finding and finding.chosen == OWN_VALUE and finding.assumed == assumed
+        ]
+
+    def _finding(self, name: str) -> Finding | None:
+        return None if self.mechanism is None else self.mechanism.get(self.fitted_names[name])
+
     def column(self, name: str, predictors: list[PredictorData]) -> MechanismColumn:
         """Return the explanations of one column."""
         position, fitted = self.columns.position(name), self.fitted_names[name]
-        finding = None if self.mechanism is None else self.mechanism.get(fitted)
+        finding = self._finding(name)
         likelihoods = {} if finding is None else finding.likelihoods._asdict()
         tilt = None if finding is None else finding.tilt
         odds = None if tilt is None else self._odds(fitted)
@@ -126,7 +143,6 @@ class _Source:
                 explanation.replace("_", " "): number(value)
                 for explanation, value in likelihoods.items()
             },
-            "shape": None if tilt is None else tilt.family,
             "at_risk": None if tilt is None else number(tilt.bins.share[tilt.at_risk()].sum()),
             "sentence": self._sentence(name),
             "odds": odds,

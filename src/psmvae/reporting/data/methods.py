@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from psmvae._version import __version__
+from collections.abc import Sequence
+
 from psmvae.reporting.data import repeat
-from psmvae.reporting.data.questions import questions
+from psmvae.reporting.data.questions import degrees_of_freedom, questions
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, share
+from psmvae.reporting.data.texts import count, error_words
 from psmvae.reporting.schema import MethodsData
+from psmvae.table.numbers import share
 
 
 def methods_data(
-    parts: Sections, *, title: str, random_state: int, command: str | None = None
+    parts: Sections,
+    *,
+    title: str,
+    random_state: int,
+    pairs: Sequence[tuple[str, str]] | None = None,
+    command: str | None = None,
 ) -> MethodsData:
     """Return what an author writes about the imputation.
 
@@ -23,6 +30,8 @@ def methods_data(
         Title of the report.
     random_state : int
         Seed of the report.
+    pairs : sequence of pairs of str, optional
+        Columns of scatter plots, where they were chosen.
     command : str, optional
         The command that made the report. By default Python code.
 
@@ -37,7 +46,7 @@ def methods_data(
         "versions": repeat.versions(),
         "seed": parts.seed,
         "parameters": repeat.parameters(parts.imputer),
-        "command": command or repeat.code(parts, title, random_state),
+        "command": command or repeat.code(parts, title, random_state, pairs),
     }
 
 
@@ -66,7 +75,7 @@ def _imputation(parts: Sections) -> list[str]:
     name = "" if parts.imputer_name is None else f"{parts.imputer_name}, "
     texts = [
         f"Missing values were imputed {parts.m} times by {parts.method} "
-        f"({name}psmvae {parts.info.get('psmvae', __version__)}{seed}).",
+        f"({name}{parts.software}{seed}).",
         f"Cells were taken to be {parts.assumption}.",
     ]
     if parts.imputer is not None:
@@ -82,9 +91,6 @@ def _checks(parts: Sections) -> list[str]:
     if found is None or not found["methods"]:
         return []
     own = found["methods"][0]
-    errors = [
-        f"{value:.2f} for {method}" for method, value in found["error"].items() if value is not None
-    ]
     covered = (
         ""
         if found["coverage"] is None
@@ -92,8 +98,7 @@ def _checks(parts: Sections) -> list[str]:
     )
     return [
         f"In a check on {count(found['n_cells'], 'observed cell')} hidden from a second fit of "
-        f"{own}, the mean error over columns (standard deviations, or the share of wrong levels) "
-        f"was {', '.join(errors)}{covered}."
+        f"{own}, {error_words(found)}{covered}."
     ]
 
 
@@ -105,7 +110,8 @@ def _analyses(parts: Sections) -> list[str]:
     if results["estimates"]:
         texts.append(
             f"The analysis was repeated on each of {results['m']} completed tables, and estimates "
-            "and standard errors were pooled by Rubin's rules."
+            "and standard errors were pooled by Rubin's rules, with "
+            f"{degrees_of_freedom(results)}."
         )
     for sentence in (
         results["assumptions_sentence"],

@@ -26,6 +26,7 @@ from psmvae.reporting.schema import (
     PatternData,
     RowMapData,
 )
+from psmvae.sensitivity.wording import p_value
 
 MAX_PATTERNS = 25
 """Patterns that are listed."""
@@ -52,7 +53,8 @@ def missing_data(
     report : MissingnessReport or MaskRelations, optional
         Gives Little's test; by default it is computed by `mask_relations`.
     shown : list of str, optional
-        Columns of patterns, correlations and the map; by default those of `shown_columns`.
+        Columns of correlations and the map; by default those of `shown_columns`. Patterns are
+        those of all columns.
     max_rows : int, default=10_000
         Largest number of rows of Little's test. Everything else uses all rows.
     random_state : int, default=0
@@ -80,7 +82,7 @@ def missing_data(
     )
     return {
         "columns": _rates(columns),
-        "patterns": _patterns(columns, names),
+        "patterns": _patterns(columns),
         "correlation": _correlation(columns, names),
         "row_map": _row_map(columns, names),
         "little": little_data(relations),
@@ -105,12 +107,13 @@ def _rates(columns: Columns) -> list[ColumnRate]:
 
 def _incomplete(columns: Columns, shown: list[str]) -> list[int]:
     """Return the positions of shown columns with missing cells, in the order of the table."""
-    positions = sorted(columns.position(name) for name in shown)
-    return [j for j in positions if columns.missing[:, j].any()]
+    lacking: Bools = np.asarray(columns.missing.any(0))
+    return [j for j in sorted(map(columns.position, shown)) if lacking[j]]
 
 
-def _patterns(columns: Columns, shown: list[str]) -> PatternData:
-    positions = _incomplete(columns, shown)
+def _patterns(columns: Columns) -> PatternData:
+    """Count the patterns of all columns: those of some would be fewer, and complete too often."""
+    positions = _incomplete(columns, list(columns.names))
     positions.sort(key=lambda j: int(columns.missing[:, j].sum()))
     # a table without missing cells has one pattern, found by any of its columns
     missing = columns.missing[:, positions or [0]]
@@ -209,11 +212,11 @@ def little_data(relations: MaskRelations) -> LittleData:
 
 def _little_sentence(relations: MaskRelations) -> str:
     test = relations.little
-    p = "< 0.001" if test.p_value < 0.001 else f"= {test.p_value:.3f}"
     part = ""
     if relations.n_tested < relations.n_columns:
         part = f" {relations.n_tested} of {relations.n_columns:,} columns in"
-    used = f"d² = {test.statistic:.1f}, df = {test.df:,}, p {p};{part} {test.n_rows:,} rows"
+    p = p_value(test.p_value)
+    used = f"d² = {test.statistic:.1f}, df = {test.df:,}, {p};{part} {test.n_rows:,} rows"
     if test.p_value < _LEVEL:
         verdict = (
             "means of observed values differ between patterns by more than chance explains, which "

@@ -1,19 +1,20 @@
-"""The twelve questions of van Buuren's list for reports, answered as far as the analysis tells.
+"""Twelve questions for reports, answered as far as the analysis tells.
 
-The list is that of van Buuren, S. (2018), Flexible Imputation of Missing Data, 2nd ed., section
-12.2. What the objects do not tell is for the author to add, in square brackets.
+They are worded after the guideline of van Buuren, S. (2018), Flexible Imputation of Missing Data,
+2nd ed., section 12.2. What the objects do not tell is for the author to add, in square brackets.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from psmvae.multiple import PooledResults
-from psmvae.reporting.data import repeat
+from psmvae.reporting.data import imputer_words, repeat
+from psmvae.reporting.data.results import imputations_needed
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, joined, listed, share, short
-from psmvae.reporting.schema import Question
+from psmvae.reporting.data.texts import MAX_NAMES, count, joined, listed, predictor_words, short
+from psmvae.reporting.schema import PredictorData, Question, ResultsData
+from psmvae.table.numbers import share
 
 NO_IMPUTATIONS = "No imputations were given."
 
@@ -44,15 +45,24 @@ def _amount(parts: Sections) -> str:
 
 def _reasons(parts: Sections) -> str:
     texts = []
-    if names := parts.by_own_value:
-        texts.append(f"The masks of {listed(names)} go with the values of the cells themselves.")
+    if found := parts.mechanism["own_value_found"]:
+        texts.append(
+            f"The values of {listed(found)} explain which of them are missing as well as the other "
+            "columns do."
+        )
+    if assumed := parts.mechanism["own_value_assumed"]:
+        texts.append(f"Values of {listed(assumed)} were assumed to be missing because of them.")
     related = [
-        f"{short(one['predictors'][0]['predictor'])} for {short(one['name'])}"
+        f"for {short(one['name'])}, {_strongest(one['predictors'][0])}"
         for one in parts.mechanism["columns"]
         if one["predictors"] and _is_related(one["predictors"][0])
     ]
     if related:
-        texts.append(f"Columns that predict the missing cells of others: {joined(related)}.")
+        more = len(related) - MAX_NAMES
+        rest = f"; and {more:,} more" if more > 0 else ""
+        texts.append(
+            f"The best predictors of missing cells: {'; '.join(related[:MAX_NAMES])}{rest}."
+        )
     texts.append(
         "[Add: what is known about the reasons, whether values are missing by design, and whether "
         "the reasons are related to the outcome.]"
@@ -60,8 +70,12 @@ def _reasons(parts: Sections) -> str:
     return " ".join(texts)
 
 
-def _is_related(predictor: object) -> bool:
-    low, high = (predictor[name] for name in ("conf_low", "conf_high"))  # type: ignore[index]
+def _strongest(predictor: PredictorData) -> str:
+    return predictor_words(short(predictor["predictor"]), predictor["by"])
+
+
+def _is_related(predictor: PredictorData) -> bool:
+    low, high = predictor["conf_low"], predictor["conf_high"]
     return low is not None and high is not None and not low <= 0.5 <= high
 
 
@@ -80,18 +94,19 @@ def _consequences(parts: Sections) -> str:
 def _method(parts: Sections) -> str:
     if parts.imputed is None:
         return f"{NO_IMPUTATIONS} [Add: how missing values were handled.]"
-    joint = "All incomplete columns were imputed together, each given all others."
-    if parts.imputer_name == "MeanImputer":
-        joint = "Each column was imputed by itself."
+    how = "[Add: how the columns were imputed.]"
+    if parts.imputer is not None:
+        how = imputer_words.procedure(parts.imputer)
     return (
-        f"Multiple imputation by {parts.method}. Cells were taken to be {parts.assumption}. {joint}"
+        f"Multiple imputation by {parts.method}. Cells were taken to be {parts.assumption}. {how}"
     )
 
 
 def _software(parts: Sections) -> str:
     found = ", ".join(f"{name} {version}" for name, version in repeat.versions().items())
     if parts.imputer is None:
-        return f"{found}. [Add: settings of the imputation.]"
+        made_by = "" if parts.imputed is None else f"Imputations: {parts.software}. "
+        return f"{made_by}This report: {found}. [Add: settings of the imputation.]"
     changed = repeat.parameters(parts.imputer)
     settings = ", ".join(f"{name}={value}" for name, value in changed.items())
     settings = f"Settings other than the defaults: {settings}." if changed else "Default settings."
@@ -103,16 +118,12 @@ def _number(parts: Sections) -> str:
     if parts.m is None:
         return NO_IMPUTATIONS
     text = f"{count(parts.m, 'completed table')}."
-    fmi = [
-        one["fmi"]
-        for one in (parts.results["estimates"] if parts.results else [])
-        if one["fmi"] is not None
-    ]
-    if fmi:
-        needed = math.ceil(100 * max(fmi))
+    needed = None if parts.results is None else imputations_needed(parts.results)
+    if needed is not None:
         text += (
-            f" The largest fraction of missing information is {max(fmi):.2f}, for which the rule "
-            f"of 100 times this fraction gives {needed:,}."
+            f" The largest fraction of missing information is estimated as {needed[1]:.2f}. By its "
+            f"upper confidence limit, {needed[0]:,} are needed for standard errors with a "
+            "coefficient of variation of 0.05 (von Hippel 2020)."
         )
     return text
 
@@ -127,16 +138,10 @@ def _model(parts: Sections) -> str:
     each = "; ".join(f"{kind}: {listed(names)}" for kind, names in kinds.items())
     empty = [one.name for one in parts.imputer.schema_.columns if not one.n_observed]
     left_out = f" Left out, without an observed value: {listed(empty)}." if empty else ""
-    predictors = getattr(parts.imputer, "predictors", None)
-    selection = (
-        f"Predictors were chosen by the analyst for {listed(list(map(str, predictors)))}."
-        if predictors
-        else "No predictors were selected automatically."
-    )
     return (
-        f"{count(len(columns), 'column')}, by kind: {each}. Each kind has a likelihood or "
-        f"regression of its own.{left_out} {selection} [Add: how clusters, strata or sampling "
-        "weights were taken into account.]"
+        f"{count(len(columns), 'column')}, by kind: {each}.{left_out} "
+        f"{imputer_words.predictors(parts.imputer)} [Add: how clusters, strata or sampling weights "
+        "were taken into account.]"
     )
 
 
@@ -181,10 +186,17 @@ def _pooling(parts: Sections) -> str:
         return "No analyses were given. [Add: how estimates were pooled.]"
     scale = parts.analyses.scale if isinstance(parts.analyses, PooledResults) else "identity"
     on = "without a transformation" if scale == "identity" else f"on the scale {scale!r}"
-    return (
-        f"By Rubin's rules, {on}; degrees of freedom of Barnard and Rubin (1999) unless stated "
-        "otherwise."
-    )
+    return f"By Rubin's rules, {on}, with {degrees_of_freedom(parts.results)}."
+
+
+def degrees_of_freedom(results: ResultsData) -> str:
+    """Return which degrees of freedom pooled estimates have."""
+    if results["df_rule"] == "barnard-rubin":
+        return (
+            f"degrees of freedom of Barnard and Rubin (1999) for {results['dfcom']:g} of complete "
+            "data"
+        )
+    return "degrees of freedom of Rubin (1987), which are for large samples"
 
 
 def _complete_cases(parts: Sections) -> str:
@@ -205,7 +217,7 @@ def _complete_cases(parts: Sections) -> str:
         else "95 % intervals agree in whether they contain 0 for all terms."
     )
     return (
-        f"The same analysis was made of {count(parts.results['n_complete_rows'], 'complete row')}. "
+        f"The same analysis was made of {count(parts.table['n_complete_rows'], 'complete row')}. "
         f"{verdict} [Add: what might explain differences.]"
     )
 

@@ -1,4 +1,4 @@
-"""How masks relate to the other columns: Little's test, and which columns predict the holes.
+"""How masks relate to the other columns: Little's test, and which columns predict missing cells.
 
 `psmvae.missingness` uses all columns, whose Little's test takes minutes for 60 of them. A report
 uses the shown columns, and fewer rows the more columns there are.
@@ -71,7 +71,7 @@ def mask_relations(
     max_rows: int = MAX_ROWS,
     random_state: int = 0,
 ) -> MaskRelations:
-    """Test the masks of a table, and compute which columns predict the holes of shown columns.
+    """Test the masks of a table, and compute which columns predict missing cells.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def mask_relations(
     report : MissingnessReport or MaskRelations, optional
         What was computed before; nothing is computed again then.
     shown : list of str, optional
-        Columns whose holes are predicted; by default those of `shown_columns`.
+        Columns whose missing cells are predicted; by default those of `shown_columns`.
     max_rows : int, default=10_000
         Largest number of rows, drawn at random.
     random_state : int, default=0
@@ -112,6 +112,18 @@ def mask_relations(
     return _computed(columns, positions, max_rows, random_state)
 
 
+def no_relations() -> MaskRelations:
+    """Return relations of no columns, for pictures that do not show them.
+
+    Returns
+    -------
+    MaskRelations
+        Little's test was not made, and there are no predictors.
+    """
+    nothing = little_test([], 0, np.random.default_rng(0))
+    return MaskRelations(nothing, 0, 0, {}, {})
+
+
 def _computed(
     columns: Columns, shown: list[int], max_rows: int, random_state: int
 ) -> MaskRelations:
@@ -122,8 +134,8 @@ def _computed(
     variables = [columns.variable(j, rows) for j in modelled]
     missing = columns.missing[rows][:, modelled]
     # positions among the modelled columns, those with the most missing cells first
-    holes = [modelled.index(j) for j in shown if j in set(modelled)]
-    worst = sorted(holes[:MAX_TESTED])
+    targets = [modelled.index(j) for j in shown if j in set(modelled)]
+    worst = sorted(targets[:MAX_TESTED])
     n_worst = max(len(worst), 1)
     most = _limit(LITTLE_WORK / n_worst**3, max_rows)
     # matrices are too small for several threads
@@ -131,7 +143,7 @@ def _computed(
         little = little_test(
             [variables[k] for k in worst], most, rng, LITTLE_ITER, LITTLE_TOLERANCE
         )
-        single = predictors(variables, missing, rng, holes)
+        single = predictors(variables, missing, rng, targets)
     most = _limit(JOINT_WORK / (n_worst * max(len(variables), 1) ** 2), max_rows)
     together = joint(variables, missing, most, rng, worst)
     return MaskRelations(little, len(worst), len(modelled), single, together)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
 from psmvae._version import __version__
+from psmvae.multiple.imputation import LONG_TABLE
 from psmvae.reporting.data.sections import Sections
 
 # Libraries whose version may change results; those that are loaded are listed.
@@ -38,7 +40,9 @@ def parameters(imputer: Any) -> dict[str, str]:
     }
 
 
-def code(parts: Sections, title: str, seed: int) -> str:
+def code(
+    parts: Sections, title: str, seed: int, pairs: Sequence[tuple[str, str]] | None = None
+) -> str:
     """Return Python code that repeats the report; X is the incomplete table."""
     lines = ["import psmvae", ""]
     given = ["X"]
@@ -55,12 +59,16 @@ def code(parts: Sections, title: str, seed: int) -> str:
             lines.append(f"mi = imputer.impute_multiple(X, m={parts.m})")
             given.append("mi=mi")
     elif parts.mi is not None:
+        if parts.info.get("source") == LONG_TABLE:
+            lines.append("mi = psmvae.MultipleImputation.from_long(...)")
         given.append("mi=mi")
     if parts.results is not None and parts.results["estimates"]:
         lines.append("analyses = mi.analyse(...)")
         given.append("analyses=analyses")
     if parts.results is not None and (parts.results["tipping"] or parts.results["assumptions"]):
         given.append("sensitivity=sensitivity")
+    if pairs is not None:
+        given.append(f"pairs={[tuple(pair) for pair in pairs]!r}")
     given.append(f"title={title!r}")
     if seed:
         given.append(f"random_state={seed}")

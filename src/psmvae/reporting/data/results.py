@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults
-from psmvae.reporting.data.columns import number, read_columns
+from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults, how_many, rubin
+from psmvae.reporting.data.columns import number
 from psmvae.reporting.schema import AssumptionRow, EstimateRow, ResultsData, TippingData
 from psmvae.sensitivity.compare import AssumptionComparison
 from psmvae.sensitivity.inference import INTERCEPTS, Inference, single_inference
@@ -28,7 +28,6 @@ ALPHA = 0.05
 def results_data(
     analyses: Analyses | PooledResults | None = None,
     sensitivity: Sensitivity | Sequence[Sensitivity] | None = None,
-    X: Any = None,
 ) -> ResultsData:
     """Return pooled estimates beside those of complete cases, and sensitivity analyses.
 
@@ -38,8 +37,6 @@ def results_data(
         Of `MultipleImputation.analyse`; pooled results have no complete cases beside them.
     sensitivity : TippingPoint, AssumptionComparison or sequence of both, optional
         At most one of each.
-    X : table or Columns
-        The incomplete table.
 
     Returns
     -------
@@ -50,12 +47,25 @@ def results_data(
     pooled = _pooled(analyses)
     return {
         "m": None if pooled is None else pooled.m,
-        "n_complete_rows": int((~read_columns(X).missing.any(1)).sum()),
+        "dfcom": None if pooled is None else number(pooled.dfcom),
+        "df_rule": None if pooled is None else _df_rule(pooled),
         "estimates": [] if pooled is None else _estimates(pooled, _complete_cases(analyses)),
         "assumptions": [] if comparison is None else _assumptions(comparison),
         "assumptions_sentence": None if comparison is None else _sentence(comparison),
         "tipping": None if tipping is None else tipping_data(tipping),
     }
+
+
+def imputations_needed(found: ResultsData) -> tuple[int, float] | None:
+    """Return the number of imputations that `how_many` gives, and the largest fmi; None if unknown.
+
+    The number is for standard errors with a coefficient of variation of 0.05.
+    """
+    fmi = np.array([one["fmi"] for one in found["estimates"] if one["fmi"] is not None])
+    if not fmi.size or found["m"] is None:
+        return None
+    high = how_many.fmi_upper_limit(fmi, found["m"], how_many.CONF_LEVEL)
+    return int(how_many.imputations_needed(high, how_many.CV).max()), float(fmi.max())
 
 
 def read_sensitivity(given: Any) -> tuple[TippingPoint | None, AssumptionComparison | None]:
@@ -89,6 +99,14 @@ def _pooled(analyses: Any) -> PooledResults | None:
         # the summary of the report has it
         warnings.simplefilter("ignore", MissingInformationWarning)
         return analyses.pool()
+
+
+def _df_rule(pooled: PooledResults) -> Literal["barnard-rubin", "rubin"]:
+    """Return the rule of the degrees of freedom, which pooled results do not keep."""
+    p = pooled.pooled
+    expected = rubin.degrees_of_freedom(pooled.m, p.lambda_, pooled.dfcom)
+    is_adjusted = np.isfinite(pooled.dfcom) and np.allclose(p.df, expected, equal_nan=True)
+    return "barnard-rubin" if is_adjusted else "rubin"
 
 
 def _complete_cases(analyses: Any) -> dict[str, Inference]:
@@ -140,6 +158,8 @@ def _assumptions(comparison: AssumptionComparison) -> list[AssumptionRow]:
             "conf_low": result[term].conf_low,
             "conf_high": result[term].conf_high,
             "p_value": number(result[term].p_value),
+            "null": float(comparison.null),
+            "alpha": float(comparison.alpha),
         }
         for assumption, result in pairs
         for term in comparison.terms
@@ -165,13 +185,17 @@ def tipping_data(found: TippingPoint) -> TippingData:
     return {
         "column": found.column,
         "term": found.term,
+        "operation": found.operation,
         "null": float(found.null),
+        "alpha": float(found.alpha),
+        "neutral": found.neutral,
         "axes": [axis.tolist() for axis in found.axes[:N_AXES]],
         "groups": [str(group) for group in found.groups[:N_AXES]],
         "estimate": results["estimate"].tolist(),
         "conf_low": results["conf_low"].tolist(),
         "conf_high": results["conf_high"].tolist(),
         "p_value": [[number(value) for value in row] for row in results["p_value"]],
+        "margin": grid(found.margin).tolist(),
         "holds": grid(found.holds).tolist(),
         "sentence": found.sentence(),
     }

@@ -8,7 +8,7 @@ Signatures
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,6 +59,8 @@ def scatter_data(
 
     Raises
     ------
+    TypeError
+        If ``pairs`` are not pairs of names.
     ValueError
         If a column of ``pairs`` is unknown or not numeric.
     """
@@ -69,14 +71,45 @@ def scatter_data(
         positions = [read.position(name) for name in shown]
         chosen = _strongest(mi, mask, [j for j in positions if read.is_numeric(j)], rows)
     else:
-        chosen = [(_numeric(read, x), _numeric(read, y)) for x, y in pairs]
+        chosen = pair_positions(read, pairs)
     rng = np.random.default_rng(random_state)
     return [_scatter(read, mi, mask, pair, rows, rng) for pair in chosen]
 
 
+def pair_positions(read: Columns, pairs: Any) -> list[tuple[int, int]]:
+    """Return the positions of pairs of numeric columns.
+
+    Parameters
+    ----------
+    read : Columns
+        The incomplete table.
+    pairs : sequence of pairs of str
+        Names of two columns each.
+
+    Returns
+    -------
+    list of (int, int)
+        Positions of the columns.
+
+    Raises
+    ------
+    TypeError
+        If ``pairs`` are not pairs of names.
+    ValueError
+        If a column is unknown or not numeric.
+    """
+    # a text of two letters would be taken for a pair
+    each = [() if isinstance(pair, str) else tuple(pair) for pair in pairs]
+    if isinstance(pairs, str) or any(len(pair) != 2 for pair in each):
+        raise TypeError(f"pairs must be a list of pairs of column names, got {pairs!r}.")
+    return [(_numeric(read, x), _numeric(read, y)) for x, y in each]
+
+
 def _numeric(read: Columns, name: str) -> int:
     if name not in read.names:
-        raise ValueError(f"there is no column {name!r}; the columns are {quoted(read.names)}.")
+        raise ValueError(
+            f"pairs: there is no column {name!r}; the columns are {quoted(read.names)}."
+        )
     position = read.position(name)
     if not read.is_numeric(position):
         kind = read.kinds[position]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from psmvae._version import __version__
 from psmvae.imputers.base import Imputer
 from psmvae.multiple import Analyses, MultipleImputation, PooledResults
+from psmvae.reporting.data import imputer_words
 from psmvae.reporting.data.texts import listed
 from psmvae.reporting.schema import (
     ImputedData,
@@ -19,22 +20,6 @@ from psmvae.reporting.schema import (
     TableData,
     ValidationData,
 )
-
-OWN_VALUE = "own value"
-
-# What an imputer is called in an article.
-_METHODS = {
-    "PSMVAEImputer": "a pattern-set mixture variational autoencoder (PSMVAE)",
-    "VAEImputer": "a variational autoencoder",
-    "GMVAEImputer": "a Gaussian mixture variational autoencoder",
-    "DLGMImputer": "a deep latent Gaussian model",
-    "MIWAEImputer": "a missing data importance-weighted autoencoder (MIWAE)",
-    "NotMIWAEImputer": "an importance-weighted autoencoder with a selection model (not-MIWAE)",
-    "GAINImputer": "generative adversarial imputation nets (GAIN)",
-    "MICEImputer": "multivariate imputation by chained equations (MICE)",
-    "MissForestImputer": "chained random forests (missForest)",
-    "MeanImputer": "column means",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +53,15 @@ class Sections:
     def method(self) -> str:
         """What the imputer is called in an article."""
         name = self.imputer_name
-        return "[method to be added]" if name is None else _METHODS.get(name, name)
+        return "[method to be added]" if name is None else imputer_words.METHODS.get(name, name)
+
+    @property
+    def software(self) -> str:
+        """Software that made the imputations, with its version."""
+        made_by = self.info.get("psmvae")
+        if made_by is None and self.imputer is not None:
+            made_by = __version__
+        return "[software and version to be added]" if made_by is None else f"psmvae {made_by}"
 
     @property
     def m(self) -> int | None:
@@ -85,40 +78,36 @@ class Sections:
 
     @property
     def by_own_value(self) -> list[str]:
-        """Columns whose missing cells are explained by their own values."""
-        return [one["name"] for one in self.mechanism["columns"] if one["chosen"] == OWN_VALUE]
+        """Columns whose cells are imputed as missing by their own values, shown or not."""
+        return [*self.mechanism["own_value_assumed"], *self.mechanism["own_value_found"]]
 
     @property
     def assumption(self) -> str:
         """The assumption about missing cells, as the end of a sentence "cells were taken to be"."""
         if self.imputer is None:
             return "missing at random [to be confirmed: the imputer was not given]"
-        columns = [one for one in self.mechanism["columns"] if one["chosen"] == OWN_VALUE]
-        if columns:
-            names = listed([one["name"] for one in columns])
-            source = "by assumption" if all(one["assumed"] for one in columns) else (
-                "because these explain the masks of held-out rows as well as the other columns do"
-            )  # fmt: skip
+        texts = []
+        if assumed := self.mechanism["own_value_assumed"]:
+            texts.append(f"{listed(assumed)} (assumed by the analyst)")
+        if found := self.mechanism["own_value_found"]:
+            texts.append(f"{listed(found)} (found by a comparison of explanations of the masks)")
+        if texts:
             return (
-                f"missing depending on their own values in {names} ({source}), and missing at "
-                "random in all other columns"
+                f"missing depending on their own values in {' and in '.join(texts)}, and "
+                f"{imputer_words.assumption(self.imputer)} in all other columns"
             )
         return _of_mask_model(self.imputer)
 
-    @property
-    def kinds(self) -> Counter[str]:
-        """Number of columns of each kind."""
-        return Counter(column["kind"] for column in self.missing["columns"])
-
 
 def _of_mask_model(imputer: Imputer) -> str:
-    setting = getattr(imputer, "mask_model", "none")
-    mechanism = getattr(imputer, "mechanism_", None)
-    if mechanism is not None and not len(mechanism):
+    """Return the assumption of an imputer in which no column is missing by its own value."""
+    mechanism, otherwise = getattr(imputer, "mechanism_", None), imputer_words.assumption(imputer)
+    if mechanism is None:
+        return otherwise
+    if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
-        return "missing at random: explanations of the masks were not compared"
-    if mechanism is not None:
-        return "missing at random: no column had values that explain its mask as well as the others"
-    if setting == "none":
-        return "missing at random"
-    return f"missing depending on what the mask model {setting!r} says"
+        return f"{otherwise}; explanations of the masks were not compared"
+    return (
+        f"{otherwise}; in no column did the values explain which cells are missing as well as the "
+        "other columns do"
+    )

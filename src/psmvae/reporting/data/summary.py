@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from psmvae.reporting.data.cautions import cautions
 from psmvae.reporting.data.sections import Sections
-from psmvae.reporting.data.texts import count, listed, p_value, share
+from psmvae.reporting.data.texts import count, error_words, listed
 from psmvae.reporting.schema import SummaryData
+from psmvae.sensitivity.wording import p_value
+from psmvae.table.numbers import share
 
 # Level of Little's test in the sentence.
 ALPHA = 0.05
@@ -97,30 +99,29 @@ def _mechanism(parts: Sections) -> str:
         test = f"Little's test finds no evidence against cells missing completely at random ({p})"
     if not parts.mechanism["compared"]:
         return f"{test}; explanations of the masks were not compared."
-    names = parts.by_own_value
-    if not names:
+    if not parts.by_own_value:
         return (
             f"{test}; in the comparison of explanations, no column had values that explain its own "
             "mask as well as the other columns do."
         )
-    return f"{test}; the masks of {listed(names)} are taken to depend on the missing values."
+    how = [
+        f"{verb} for {listed(columns)}"
+        for verb, columns in (
+            ("assumed", parts.mechanism["own_value_assumed"]),
+            ("found", parts.mechanism["own_value_found"]),
+        )
+        if columns
+    ]
+    return f"{test}; that cells are missing because of their own values was {' and '.join(how)}."
 
 
 def _how_good(parts: Sections) -> str:
     found = parts.validation
     if found is None or not found["methods"]:
         return "How good the imputations are was not measured on held-out cells."
-    own, *others = found["methods"]
-    error = found["error"][own]
-    compared = [f"{method} {found['error'][method]:.2f}" for method in others]
-    against = f" ({', '.join(compared)})" if compared else ""
-    text = (
-        f"On {count(found['n_cells'], 'held-out cell')}, the mean error of {own} over columns was "
-        f"{'not defined' if error is None else f'{error:.2f}'}{against}, in standard deviations or "
-        "shares of wrong levels"
-    )
+    text = f"On {count(found['n_cells'], 'held-out cell')}, {error_words(found)}"
     if found["coverage"] is not None:
-        text += f", and 90 % intervals contained {share(found['coverage'])} of the true values"
+        text += f"; 90 % intervals contained {share(found['coverage'])} of the numeric values"
     return f"{text}."
 
 

@@ -1,4 +1,4 @@
-"""Size of the table, the columns that are shown, and the rows that pictures are drawn from.
+"""Size of the table, the columns that are shown, and a sample of the rows.
 
 Signatures
 ----------
@@ -19,7 +19,7 @@ from psmvae.reporting.schema import TableData
 MAX_COLUMNS = 60
 """Columns shown in full by default."""
 MAX_ROWS = 10_000
-"""Rows that pictures are drawn from by default."""
+"""Rows of Little's test, of predictors of missing cells and of scatter plots, by default."""
 
 
 def table_data(X: Any, *, max_columns: int = MAX_COLUMNS, max_rows: int = MAX_ROWS) -> TableData:
@@ -32,7 +32,8 @@ def table_data(X: Any, *, max_columns: int = MAX_COLUMNS, max_rows: int = MAX_RO
     max_columns : int, default=60
         Number of columns shown in full.
     max_rows : int, default=10_000
-        Number of rows that pictures are drawn from.
+        Largest number of rows of Little's test, of predictors of missing cells and of scatter
+        plots.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def shown_columns(X: Any, max_columns: int = MAX_COLUMNS) -> list[str]:
 
 
 def sampled_rows(n_rows: int, max_rows: int = MAX_ROWS, random_state: int = 0) -> Rows:
-    """Return the positions of the rows that pictures are drawn from, in order.
+    """Return the positions of a sample of the rows, in order.
 
     Parameters
     ----------

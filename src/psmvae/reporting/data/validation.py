@@ -16,7 +16,7 @@ from psmvae.imputers.classical import MeanImputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.imputers.latent import LatentImputer
 from psmvae.imputers.mice import MICEImputer
-from psmvae.reporting.data.columns import number, rounded, sampled
+from psmvae.reporting.data.columns import LEVEL_KINDS, number, rounded, sampled
 from psmvae.reporting.data.diagnostics import (
     DIGITS,
     convergence_data,
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from psmvae.table.schema import Schema
 
 Floats = NDArray[np.float64]
-Report = Callable[[str], None]
+Progress = Callable[[str], None]
 
 # Seconds that a deep imputer is fitted without the hidden cells. In tables of many columns the
 # draws take as long again.
 MAX_TIME, WIDE_TIME, MANY_COLUMNS = 20.0, 8.0, 30
 # Cells of the sample at most, whatever the number of columns: the baselines then take seconds.
-MAX_CELLS, MIN_ROWS = 60_000, 200
+MAX_CELLS, MIN_ROWS = 40_000, 200
 # Rows whose effective sample sizes are computed.
 MAX_SIZES = 1000
 # The regressions of MICE take too long as a baseline for more columns.
@@ -70,7 +70,7 @@ def validation_data(
     fraction: float = 0.1,
     n_draws: int = 20,
     random_state: int = 0,
-    report: Report | None = None,
+    progress: Progress | None = None,
 ) -> ValidationData:
     """Hide observed cells, fit the imputer again without them, and compare with their values.
 
@@ -90,7 +90,7 @@ def validation_data(
         Draws for each hidden cell.
     random_state : int, default=0
         Seed of the sample, the hidden cells, the fits and the draws.
-    report : callable, optional
+    progress : callable, optional
         Called with the name of each step before it begins.
 
     Returns
@@ -98,7 +98,7 @@ def validation_data(
     ValidationData
         As the schema of the report describes it.
     """
-    say = report or _quiet
+    say = progress or _quiet
     frame = open_table(X)
     # the names of the table, where the imputer was fitted to an array
     schema = imputer._codec(frame).schema  # noqa: SLF001 (as `transform` matches columns)
@@ -124,10 +124,8 @@ def validation_data(
         "sentence": sentence,
         "n_cells": held.n_cells if found.methods else 0,
         "methods": list(found.methods),
-        "error": {
-            method: _mean([column["error"].get(method) for column in columns])
-            for method in found.methods
-        },
+        "error_numbers": _mean_errors(columns, found.methods, levels=False),
+        "error_levels": _mean_errors(columns, found.methods, levels=True),
         "coverage": _mean_coverage(columns),
         "pit": np.sum([column["pit"] for column in columns], axis=0).tolist()
         if columns
@@ -151,7 +149,7 @@ class _Comparison:
 
 
 def _compare(
-    imputer: Any, schema: Schema, held: Holdout, n_draws: int, seed: int, say: Report
+    imputer: Any, schema: Schema, held: Holdout, n_draws: int, seed: int, say: Progress
 ) -> _Comparison:
     if not held.columns:
         raise ValueError(f"no column has {MIN_OBSERVED} observed cells")
@@ -276,9 +274,16 @@ def _error(one: HiddenColumn, points: Floats) -> float | None:
     return number(np.sqrt(np.mean(((points - one.truth) / one.sd) ** 2)))
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return number(np.mean(known)) if known else None
+def _mean_errors(
+    columns: Sequence[ValidationColumn], methods: Sequence[str], *, levels: bool
+) -> dict[str, float | None]:
+    """Return the mean error of each method over the columns with levels, or over the others."""
+    chosen = [one["error"] for one in columns if (one["kind"] in LEVEL_KINDS) == levels]
+    known = {
+        method: [error for each in chosen if (error := each.get(method)) is not None]
+        for method in methods
+    }
+    return {method: number(np.mean(each)) if each else None for method, each in known.items()}
 
 
 def _mean_coverage(columns: Sequence[ValidationColumn]) -> float | None:

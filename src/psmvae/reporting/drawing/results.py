@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psmvae.graphics import labels
 from psmvae.graphics.axes import frame, intervals, key, names, numbers, titles
 from psmvae.graphics.palette import BG, MUTED, OBSERVED
+from psmvae.reporting.data.texts import level
 from psmvae.reporting.schema import AssumptionRow, EstimateRow, TippingData
-from psmvae.sensitivity.plots import draw_curve, draw_intervals, draw_map
+from psmvae.sensitivity.plots import delta_label, draw_curve, draw_intervals, draw_map
 from psmvae.sensitivity.tipping import turning_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 
 def draw_estimates(ax: Axes, rows: Sequence[EstimateRow]) -> None:
@@ -51,45 +49,36 @@ def draw_estimates(ax: Axes, rows: Sequence[EstimateRow]) -> None:
     key(ax, handles[::-1])
 
 
-def draw_assumptions(ax: Axes, rows: Sequence[AssumptionRow], *, null: float = 0.0) -> None:
-    """Draw the estimates of one term under each assumption."""
+def draw_assumptions(ax: Axes, rows: Sequence[AssumptionRow]) -> None:
+    """Draw the estimates of one term under each assumption; there is at least one."""
+    first = rows[0]
     estimate, low, high = (
         [row[part] for row in rows] for part in ("estimate", "conf_low", "conf_high")
     )
     draw_intervals(
-        ax, [row["assumption"] for row in rows], estimate, low, high, null=null,
-        xlabel=f"{labels.isolated(rows[0]['term'], 28)} with 95 % interval" if rows else "",
+        ax, [row["assumption"] for row in rows], estimate, low, high, null=first["null"],
+        xlabel=f"{labels.isolated(first['term'], 28)} with {level(first['alpha'])} interval",
     )  # fmt: skip
 
 
 def draw_tipping(ax: Axes, data: TippingData) -> None:
     """Draw the estimate over δ, or a map over the δ of two groups."""
-    estimate, low, high = (
-        np.array(data[part], dtype=float) for part in ("estimate", "conf_low", "conf_high")
+    estimate, low, high, margin = (
+        np.array(data[part], dtype=float)
+        for part in ("estimate", "conf_low", "conf_high", "margin")
     )
     axes = [np.array(axis, dtype=float) for axis in data["axes"]]
-    holds = np.array(data["holds"], dtype=bool)
-    margin = margin_of(holds, low, high, data["null"])
-    column, term = labels.isolated(data["column"], 22), labels.isolated(data["term"], 28)
+    term = labels.isolated(data["term"], 28)
+    delta = delta_label(data["operation"], labels.isolated(data["column"], 22))
     if len(axes) == 1:
         draw_curve(
             ax, axes[0], estimate[:, 0], low[:, 0], high[:, 0], null=data["null"],
-            points=turning_points(axes[0], margin[:, 0]), interval="interval",
-            xlabel=f"δ, imputed values of {column}", ylabel=term,
+            points=turning_points(axes[0], margin[:, 0]), neutral=data["neutral"],
+            interval=f"{level(data['alpha'])} interval", xlabel=delta, ylabel=term,
         )  # fmt: skip
         return
     one, other = (labels.isolated(group, 16) for group in data["groups"])
     draw_map(
         ax, axes[0], axes[1], estimate, margin, null=data["null"], label=term,
-        xlabel=f"δ for {one}, imputed values of {column}", ylabel=f"δ for {other}",
+        neutral=data["neutral"], xlabel=f"{delta}, {one}", ylabel=f"δ, {other}",
     )  # fmt: skip
-
-
-def margin_of(holds: NDArray[np.bool_], low: Floats, high: Floats, null: float) -> Floats:
-    """Return the distance of the limits from `null`, positive where the conclusion holds.
-
-    The conclusion is that the estimate is above `null`, below it, or not distinguished from it:
-    the one of which `holds` is the result.
-    """
-    candidates = (low - null, null - high, np.minimum(high - null, null - low))
-    return max(candidates, key=lambda margin: int(((margin > 0) == holds).sum()))

@@ -10,6 +10,7 @@ import numpy as np
 from psmvae.graphics import labels
 from psmvae.graphics.axes import frame, intervals, key, names, note, numbers, titles
 from psmvae.graphics.palette import BG, GRID, IMPUTED, MUTED, OBSERVED, THIRD
+from psmvae.multiple.convergence import HIGH_R_HAT
 from psmvae.reporting.schema import ConvergenceData, Number, TrainingData, ValidationColumn
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ _SYMBOLS: tuple[dict[str, Any], ...] = (
     {"marker": "^", "mec": IMPUTED, "mfc": "none", "ms": 5.5, "mew": 1.3},
     {"marker": "s", "mec": MUTED, "mfc": "none", "ms": 4.5, "mew": 1.3},
 )
-# R-hat above which chains have not converged (Gelman et al. 2013).
-_R_HAT = 1.1
 
 
 def draw_overimputation(ax: Axes, column: ValidationColumn) -> None:
@@ -39,8 +38,8 @@ def draw_overimputation(ax: Axes, column: ValidationColumn) -> None:
     ends = float(values.min()), float(values.max())
     ax.plot(ends, ends, color=MUTED, lw=0.8)
     for chosen, colour, label in (
-        (inside, OBSERVED, "interval has the value"),
-        (~inside, IMPUTED, "has not"),
+        (inside, OBSERVED, "interval contains the value"),
+        (~inside, IMPUTED, "does not contain it"),
     ):
         intervals(
             ax, truth[chosen], low[chosen], high[chosen], along="y", color=colour, lw=0.9, alpha=0.5
@@ -130,7 +129,7 @@ def draw_training(ax: Axes, data: TrainingData) -> None:
 
 def draw_r_hat(ax: Axes, data: ConvergenceData) -> None:
     """Draw R-hat of the means and standard deviations of each column."""
-    shown: list[float] = [1.0, _R_HAT]
+    shown: list[float] = [1.0, HIGH_R_HAT]
     series: tuple[tuple[list[Number], str, dict[str, Any]], ...] = (
         (data["r_hat_mean"], "mean", {"color": OBSERVED, "ms": 6, "mew": 0}),
         (data["r_hat_sd"], "standard deviation", {"mec": MUTED, "mfc": BG, "ms": 5.5, "mew": 1.3}),
@@ -141,11 +140,11 @@ def draw_r_hat(ax: Axes, data: ConvergenceData) -> None:
         shown += r_hat[np.isfinite(r_hat)].tolist()
     frame(ax, grid="x")
     names(ax, data["columns"])
-    ax.axvline(_R_HAT, color=IMPUTED, lw=1.2, ls=(0, (4, 3)))
+    ax.axvline(HIGH_R_HAT, color=IMPUTED, lw=1.2, ls=(0, (4, 3)))
     reach = max(shown) - min(shown)
     ax.set_xlim(min(shown) - 0.06 * reach, max(shown) + 0.06 * reach)
     numbers(ax, "x")
-    titles(ax, x=f"split R̂; chains above {_R_HAT:g} have not converged")
+    titles(ax, x=f"split R̂; chains above {HIGH_R_HAT:g} have not converged")
     handles, _ = ax.get_legend_handles_labels()
     key(ax, handles[::-1])
 

@@ -1,0 +1,202 @@
+"""Time and error of the default imputer against those of version 0.1 and of MissForest.
+
+Tables and protocol are those of `race.py`: 20 % MCAR, fitted to 80 % of the rows, whose missing
+cells are imputed; errors are in ranges of the columns. For each table and seed, processes with two
+cores each run
+
+- `PSMVAEImputer()` of version 0.1, with all its time,
+- `PSMVAEImputer()` as it is now,
+- `MissForestImputer()`, whose seconds of fit and transform are a time limit,
+- `PSMVAEImputer(max_time=...)` with 97 % of that limit.
+
+Seconds include the import of PyTorch, and are those of fit and transform. ``--old`` is a folder with
+the package of version 0.1, made by ``git archive b3e2cd2 src | tar x -C FOLDER``. Run with
+
+    PSMVAE_DATA_HOME=... python benchmarks/since_0_1.py --old FOLDER/src [--lanes 1] [--seeds 0 1 2]
+
+With several lanes, several processes run at the same time, each on two cores of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Record = dict[str, Any]
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "since_0_1.json"
+TABLES = ("adult", "credit", "letter", "spam", "wine", "breast")
+RATE, DISCRETE_BELOW = 0.2, 20
+# Time limit of psmvae as a fraction of MissForest's seconds; `transform` takes the rest.
+TIME_FRACTION = 0.97
+# Asked: seconds relative to version 0.1, and RMSE relative to version 0.1.
+ASKED = {"adult": 60 / 338, "letter": 100 / 201, "wine": 25 / 61, "breast": 8 / 15}
+
+
+def split(table: str, seed: int) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
+    """True values and mask of 80 % of the rows, and which columns are rounded."""
+    complete = pd.read_csv(Path(os.environ["PSMVAE_DATA_HOME"]) / f"{table}.csv.gz").to_numpy(float)
+    rng = np.random.default_rng(seed)
+    m = (rng.random(complete.shape) >= RATE) & ~np.isnan(complete)
+    train = rng.permutation(len(complete))[: int(0.8 * len(complete))]
+    n_values = np.array([len(np.unique(x[~np.isnan(x)])) for x in complete.T])
+    return complete[train], m[train], n_values < DISCRETE_BELOW
+
+
+def fit_one(table: str, seed: int, method: str, max_time: float | None) -> Record:
+    """Fit and impute in this process, with the package that it finds."""
+    truth, m, discrete = split(table, seed)
+    incomplete = np.where(m, truth, np.nan)
+    warnings.simplefilter("ignore")
+    import psmvae
+
+    start = time.perf_counter()
+    if method == "missforest":
+        imputer: Any = psmvae.MissForestImputer(random_state=seed)
+    else:
+        more = {} if max_time is None else {"max_time": max_time}
+        imputer = psmvae.PSMVAEImputer(random_state=seed, device="cpu", **more)
+    imputer.fit(incomplete)
+    fitted = time.perf_counter()
+    filled = imputer.transform(incomplete)
+    end = time.perf_counter()
+    filled = np.where(discrete, np.rint(filled), filled)
+    error = (filled - truth) / (np.nanmax(truth, axis=0) - np.nanmin(truth, axis=0))
+    return {
+        "rmse": float(np.sqrt(np.mean(error[~m & ~np.isnan(truth)] ** 2))),
+        "fit_seconds": fitted - start,
+        "seconds": end - start,
+    }
+
+
+def run(job: dict[str, Any], cores: set[int], old: Path) -> Record:
+    """Run one method in a process of its own on two cores."""
+    source = old if job["method"] == "psmvae 0.1" else HERE.parent / "src"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(source),
+        "OMP_NUM_THREADS": "2",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    command = [sys.executable, str(HERE / "since_0_1.py"), "--job", json.dumps(job)]
+    done = subprocess.run(
+        command,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    )
+    if done.returncode:
+        raise SystemExit(f"{job}: {done.stderr[-2000:]}")
+    return {**job, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def race(table: str, seed: int, cores: set[int], old: Path) -> list[Record]:
+    """Run all methods on one table and seed, one after the other."""
+    job: dict[str, Any] = {"table": table, "seed": seed, "max_time": None}
+    found = [run({**job, "method": name}, cores, old) for name in ("psmvae 0.1", "psmvae")]
+    found.append(run({**job, "method": "missforest"}, cores, old))
+    limit = TIME_FRACTION * found[-1]["seconds"]
+    found.append(run({**job, "method": "psmvae, same time", "max_time": limit}, cores, old))
+    return found
+
+
+def markdown(records: list[Record]) -> str:
+    """Means over seeds, one row for each table."""
+    lines = [
+        "| table | RMSE of 0.1 | now | now / 0.1 | s of 0.1 | now | now / 0.1 | asked "
+        "| RMSE of MissForest | psmvae in its time | s |",
+        "| --- " + "| ---: " * 10 + "|",
+    ]
+
+    def mean(table: str, method: str, name: str) -> float:
+        return float(
+            np.mean([r[name] for r in records if (r["table"], r["method"]) == (table, method)])
+        )
+
+    for table in dict.fromkeys(record["table"] for record in records):
+        methods = ("psmvae 0.1", "psmvae", "missforest", "psmvae, same time")
+        rmse = {name: mean(table, name, "rmse") for name in methods}
+        seconds = {name: mean(table, name, "seconds") for name in methods}
+        asked = f"{ASKED[table]:.2f}" if table in ASKED else ""
+        lines.append(
+            f"| {table} | {rmse['psmvae 0.1']:.4f} | {rmse['psmvae']:.4f} "
+            f"| {rmse['psmvae'] / rmse['psmvae 0.1']:.3f} "
+            f"| {seconds['psmvae 0.1']:.1f} | {seconds['psmvae']:.1f} "
+            f"| {seconds['psmvae'] / seconds['psmvae 0.1']:.2f} | {asked} "
+            f"| {rmse['missforest']:.4f} | {rmse['psmvae, same time']:.4f} "
+            f"| {seconds['missforest']:.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run on the given tables and seeds."""
+    parser = argparse.ArgumentParser(description="psmvae against version 0.1 and MissForest.")
+    parser.add_argument("--old", type=Path, help="source folder of version 0.1")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--lanes", type=int, default=1, help="processes at the same time")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.job:
+        job = json.loads(options.job)
+        print(json.dumps(fit_one(job["table"], job["seed"], job["method"], job["max_time"])))
+        return
+    if options.old is None:
+        parser.error("--old is needed: the source folder of version 0.1")
+    jobs: queue.Queue[tuple[str, int]] = queue.Queue()
+    for table in options.tables:
+        for seed in options.seeds:
+            jobs.put((table, seed))
+    records: list[Record] = []
+    lock = threading.Lock()
+
+    def work(lane: int) -> None:
+        while True:
+            try:
+                table, seed = jobs.get_nowait()
+            except queue.Empty:
+                return
+            found = race(table, seed, {2 * lane, 2 * lane + 1}, options.old.resolve())
+            with lock:
+                records.extend(found)
+                kept = sorted(records, key=lambda r: (TABLES.index(r["table"]), r["seed"]))
+                options.out.write_text(
+                    json.dumps({"lanes": options.lanes, "records": kept}, indent=1) + "\n"
+                )
+            for one in found:
+                print(
+                    f"{one['table']} {one['seed']} {one['method']}: {one['rmse']:.4f} in "
+                    f"{one['seconds']:.1f} s", flush=True,
+                )  # fmt: skip
+
+    threads = [threading.Thread(target=work, args=(lane,)) for lane in range(options.lanes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(markdown(sorted(records, key=lambda r: (TABLES.index(r["table"]), r["seed"]))))
+
+
+if __name__ == "__main__":
+    main()
