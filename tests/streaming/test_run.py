@@ -162,9 +162,9 @@ class TestErrorsInTheMiddle:
             impute_files(model, folder, out)
         # the first two files have neighbours without the row that is wrong
         assert sorted(path.name for path in out.iterdir()) == [
+            "_psmvae_manifest.json",
             "part-0.parquet",
             "part-1.parquet",
-            "_psmvae_manifest.json",
         ]
         assert joined(out).equals(mean.transform(table).slice(0, 130))
 
