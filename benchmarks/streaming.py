@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -54,7 +53,10 @@ def fit(data: Path, model: Path, method: str, seconds: float) -> None:
     import psmvae
 
     made: Any = {
-        "psmvae": lambda: psmvae.PSMVAEImputer(max_time=seconds, random_state=0),
+        # single imputations need no regressions for draws and no comparison of mechanisms
+        "psmvae": lambda: psmvae.PSMVAEImputer(
+            "latent", draws="model", max_time=seconds, random_state=0
+        ),
         "mice": lambda: psmvae.MICEImputer(max_iter=3, random_state=0),
         "mean": lambda: psmvae.MeanImputer(random_state=0),
     }[method]()
@@ -146,7 +148,7 @@ def main() -> None:
     parser.add_argument("--method", choices=["psmvae", "mice", "mean"], default="psmvae")
     parser.add_argument("--fit-seconds", type=float, default=60.0)
     parser.add_argument("--folder", type=Path, help="where data and models are kept")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
@@ -159,8 +161,11 @@ def main() -> None:
         records = [
             compare(folder, rows, given.method, given.fit_seconds) for rows in sorted(given.rows)
         ]
-    cores = len(os.sched_getaffinity(0))
-    given.output.write_text(json.dumps({"cores": cores, "records": records}, indent=1) + "\n")
+    # imported here, so that it does not count as memory of the child processes
+    from breast import machine
+
+    result = {"machine": machine(), "records": records}
+    given.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

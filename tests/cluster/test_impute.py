@@ -17,6 +17,7 @@ from cluster.processes import Killer, SlowImputer
 from psmvae import MICEImputer, PSMVAEImputer
 from psmvae.ray.engine import Pool
 from psmvae.streaming import FileTable, Job, PartError, impute_files
+from psmvae.streaming.manifest import NAME
 
 pytestmark = [
     pytest.mark.ray,
@@ -77,7 +78,7 @@ def imputation(long, number):
 
 def finished(folder):
     """The files that the manifest lists as done."""
-    manifest = folder / "psmvae-manifest.json"
+    manifest = folder / NAME
     return json.loads(manifest.read_text())["outputs"] if manifest.exists() else {}
 
 

@@ -140,8 +140,8 @@ def test_a_full_disk(run, table, folder, model, tmp_path):
     assert "filled/part-3.parquet" in err
     left = {path.name for path in out.iterdir()}
     assert not any(name.endswith(".tmp") for name in left)
-    done = json.loads((out / "psmvae-manifest.json").read_text())["outputs"]
-    assert left == {*done, "psmvae-manifest.json"}
+    done = json.loads((out / "_psmvae_manifest.json").read_text())["outputs"]
+    assert left == {*done, "_psmvae_manifest.json"}
     assert len(done) == 3
 
 
@@ -166,7 +166,7 @@ def test_killed_and_started_again(environment, run, tmp_path, monkeypatch):
         env=environment,
         stderr=subprocess.DEVNULL,
     )
-    manifest = out / "psmvae-manifest.json"
+    manifest = out / "_psmvae_manifest.json"
     while process.poll() is None:
         if manifest.exists() and len(json.loads(manifest.read_text())["outputs"]) >= 2:
             os.kill(process.pid, signal.SIGKILL)

@@ -24,7 +24,7 @@ def joined(folder, pattern="*.parquet"):
 
 
 def manifest(folder):
-    return json.loads((folder / "psmvae-manifest.json").read_text())
+    return json.loads((folder / "_psmvae_manifest.json").read_text())
 
 
 def spoiled(table, path, rows=85):
@@ -41,6 +41,8 @@ def test_one_output_for_each_input(mean, model, table, folder, tmp_path):
     out = tmp_path / "filled"
     result = impute_files(model, folder, out, progress=done.append)
     assert joined(out).equals(mean.transform(table))
+    # the manifest does not disturb readers of the folder
+    assert pq.read_table(out).equals(mean.transform(table))
     assert (result.n_rows, result.n_kept, result.skipped) == (300, 0, {})
     assert result.n_missing == sum(column.null_count for column in table.columns)
     assert [(one.name, one.n_done) for one in done] == [
@@ -55,7 +57,7 @@ def test_one_output_for_each_input(mean, model, table, folder, tmp_path):
 def test_rows_per_file(mean, model, table, folder, tmp_path):
     out = tmp_path / "filled"
     impute_files(model, folder, out, rows_per_file=110)
-    assert [pq.read_metadata(path).num_rows for path in sorted(out.glob("*"))[:3]] == [110, 110, 80]
+    assert [pq.read_metadata(path).num_rows for path in sorted(out.glob("part*"))] == [110, 110, 80]
     assert joined(out).equals(mean.transform(table))
 
 
@@ -136,7 +138,7 @@ class TestRefused:
 
     def test_no_manifest(self, model, folder, tmp_path):
         (tmp_path / "filled").mkdir()
-        (tmp_path / "filled" / "psmvae-manifest.json").write_text("{}")
+        (tmp_path / "filled" / "_psmvae_manifest.json").write_text("{}")
         with pytest.raises(ManifestError, match="not a manifest"):
             impute_files(model, folder, tmp_path / "filled")
 
@@ -160,9 +162,9 @@ class TestErrorsInTheMiddle:
             impute_files(model, folder, out)
         # the first two files have neighbours without the row that is wrong
         assert sorted(path.name for path in out.iterdir()) == [
+            "_psmvae_manifest.json",
             "part-0.parquet",
             "part-1.parquet",
-            "psmvae-manifest.json",
         ]
         assert joined(out).equals(mean.transform(table).slice(0, 130))
 
@@ -207,3 +209,22 @@ def test_drift_is_in_the_manifest(model, table, folder, tmp_path):
     assert names == [{"time"}, set(), {"time", "x"}]
     of_x = next(one for one in done[2].outcome.drift if one.column == "x")
     assert str(of_x).startswith("x: population stability index")
+
+
+def test_another_engine(mean, model, table, folder, tmp_path):
+    """An engine may end jobs in any order; its errors that are not of the table end the run."""
+
+    def backwards(imputer, jobs):
+        for number in reversed(range(len(jobs))):
+            yield number, impute_part(imputer, jobs[number])
+
+    impute_files(model, folder, tmp_path / "filled", engine=backwards)
+    assert joined(tmp_path / "filled").equals(mean.transform(table))
+
+    def failing(imputer, jobs):
+        yield 0, impute_part(imputer, jobs[0])
+        yield 1, OSError("no space")
+
+    with pytest.raises(OSError, match="no space"):
+        impute_files(model, folder, tmp_path / "other", engine=failing, on_error="skip")
+    assert list(manifest(tmp_path / "other")["outputs"]) == ["part-0.parquet"]

@@ -26,9 +26,9 @@ SECONDS_TO_END = 5.0
 
 
 class Ended(NamedTuple):
-    """How a job ended: its outcome or an error of a file, and the cause of an error."""
+    """How a job ended, and the cause of an error, which pickling would lose."""
 
-    outcome: Outcome | OSError
+    outcome: Outcome
     cause: BaseException | None = None
 
 
@@ -79,13 +79,11 @@ class Pool:
         unfinished = set(range(len(jobs)))
         try:
             for row in self._map(FileWorker, imputer, jobs).iter_rows():
-                number, ended = row["job"], row["ended"]
-                if isinstance(ended.outcome, OSError):
-                    raise ended.outcome
-                if isinstance(ended.outcome, TableError):
-                    ended.outcome.__cause__ = ended.cause
+                number, (outcome, cause) = row["job"], row["ended"]
+                if isinstance(outcome, Exception):
+                    outcome.__cause__ = cause
                 unfinished.discard(number)
-                yield number, ended.outcome
+                yield number, outcome
         except RayError as error:
             reason = str(error).strip().splitlines()[-1]
             raise RuntimeError(f"Ray could not finish {len(unfinished)} jobs: {reason}") from error

@@ -16,7 +16,8 @@ from psmvae.sources.places import Place, filesystem_of
 from psmvae.streaming.writers import output_file
 from psmvae.table.errors import TableError
 
-NAME = "psmvae-manifest.json"
+# readers of a folder of Parquet files leave out names that begin with an underscore
+NAME = "_psmvae_manifest.json"
 FORMAT, VERSION = "psmvae-manifest", 1
 
 

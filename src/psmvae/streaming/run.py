@@ -18,7 +18,7 @@ from psmvae.streaming.manifest import Manifest, identity_of, size_of
 from psmvae.streaming.part import Job, PartResult, impute_part
 from psmvae.table.errors import OutputExistsError, TableError
 
-Outcome = PartResult | TableError
+Outcome = PartResult | Exception
 # Imputes jobs in any order, and yields their numbers and outcomes as they end.
 Engine = Callable[[Imputer, Sequence[Job]], Iterator[tuple[int, Outcome]]]
 
@@ -31,7 +31,7 @@ class PartDone:
     ----------
     name : str
         Name of its output file.
-    outcome : PartResult, TableError or None
+    outcome : PartResult, Exception or None
         What was imputed, why it was skipped, or None if an earlier run had finished it.
     n_done, n_parts : int
         Number of parts that are done, and of all parts.
@@ -117,7 +117,9 @@ def impute_files(
     force : bool, default=False
         Whether to replace the files of another run.
     engine : callable, optional
-        Imputes jobs by other processes; see `one_by_one`, the default.
+        Imputes jobs by other processes: a function of the imputer and a list of jobs that yields
+        the number of each job and its `PartResult` or exception as it ends. By default jobs are
+        imputed one by one in this process.
     block_rows : int, optional
         Rows that the engine imputes together, on which values depend. By default those of `device`.
     progress : callable, optional
@@ -215,8 +217,9 @@ def _run(
         tell(name, None)
     for number, outcome in engine(imputer, list(todo.values())):
         name = names[number]
-        if isinstance(outcome, TableError):
-            if on_error == "stop":
+        if isinstance(outcome, Exception):
+            # only errors of the table are skipped, and not those of a full disk
+            if on_error == "stop" or not isinstance(outcome, TableError):
                 raise outcome
             manifest.skip(name, str(outcome))
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,7 @@ def output_file(path: str) -> Iterator[Any]:
         with filesystem.open_output_stream(temporary_path) as file:
             yield file
     except BaseException:
-        filesystem.delete_file(temporary_path)
+        with suppress(OSError):
+            filesystem.delete_file(temporary_path)
         raise
     filesystem.move(temporary_path, inner)
