@@ -193,18 +193,3 @@ def test_the_command_is_interrupted_and_goes_on(ray, mice, large, data, tmp_path
     expected = tmp_path / "expected"
     impute_files(model, data, expected, multiple=3, random_state=0, rows_per_file=1000)
     assert read(output).equals(read(expected))
-
-
-def test_the_command_fits_by_two_workers(ray, large, data, tmp_path, environment):
-    model = tmp_path / "model.safetensors"
-    address = ray.get_runtime_context().gcs_address
-    command = [
-        *(sys.executable, "-m", "psmvae", "fit", str(data), "-o", str(model), "--epochs", "2"),
-        *("--sample-rows", "500", "--engine", "ray", "--address", address),
-    ]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "15,001 rows, of which" in done.stderr
-    assert psmvae.load(model).transform(large)["x0"].null_count == 0

@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sklearn.base import clone
@@ -116,11 +120,14 @@ def fit(
             run_config=RunConfig(storage_path=folder, failure_config=failures),
         )
         try:
-            result = trainer.fit()
+            with _usual_interrupt():
+                fitted = trainer.fit().return_value
         except TrainingFailedError as error:
             reason = str(error).strip().splitlines()[-1]
             raise RuntimeError(f"training by {n_workers} workers failed: {reason}") from error
-    _adopt(imputer, result.return_value)
+    if fitted is None:
+        raise RuntimeError(f"training by {n_workers} workers was aborted")
+    _adopt(imputer, fitted)
     return imputer
 
 
@@ -140,6 +147,26 @@ def train_worker(settings: dict[str, Any]) -> Any:
     # the machine that asked may have no GPU
     imputer.model_.to("cpu")
     return imputer
+
+
+@contextmanager
+def _usual_interrupt() -> Iterator[None]:
+    """Do after Ctrl-C what was done before, as a rule raise KeyboardInterrupt.
+
+    Ray Train replaces the handler for good. Its own one ends the workers, and then the process with
+    exit code 0.
+    """
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SystemExit as error:
+        if callable(before):
+            before(signal.SIGINT, None)
+        raise KeyboardInterrupt from error
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _check(imputer: DeepImputer, X: Any, n_workers: int) -> None:
