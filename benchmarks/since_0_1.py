@@ -9,7 +9,7 @@ cores each run
 - `MissForestImputer()`, whose seconds of fit and transform are a time limit,
 - `PSMVAEImputer(max_time=...)` with 97 % of that limit.
 
-Seconds include the import of PyTorch, and are those of fit and transform. ``--old`` is a folder with
+Seconds are those of fit and transform, the import of PyTorch included. ``--old`` is a folder with
 the package of version 0.1, made by ``git archive b3e2cd2 src | tar x -C FOLDER``. Run with
 
     PSMVAE_DATA_HOME=... python benchmarks/since_0_1.py --old FOLDER/src [--lanes 1] [--seeds 0 1 2]
