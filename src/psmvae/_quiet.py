@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,8 @@ from importlib import import_module
 from importlib.util import find_spec
 
 # What a first fit loads, in part through scikit-learn, and what changes global settings: rich draws
-# a random number, scipy and others add filters of warnings.
+# a random number, scipy and others add filters of warnings, PyTorch's compiler sets an environment
+# variable.
 _AT_FIRST_FIT = (
     "torch",
     "scipy.stats",
@@ -24,11 +26,11 @@ _loaded = False
 
 @contextmanager
 def unchanged_settings() -> Iterator[None]:
-    """Restore the state of `random` and the filters of `warnings` at the end of a block.
+    """Restore `random`, the filters of `warnings` and the environment at the end of a block.
 
     For blocks that only import: what other threads draw meanwhile would be drawn again.
     """
-    state, filters = random.getstate(), list(warnings.filters)
+    state, filters, environment = random.getstate(), list(warnings.filters), dict(os.environ)
     try:
         yield
     finally:
@@ -38,6 +40,9 @@ def unchanged_settings() -> Iterator[None]:
             # in place: `warnings.catch_warnings` of a caller keeps this list
             warnings.filters[:] = filters  # type: ignore[index]
             _forget_shown()
+        for name in os.environ.keys() - environment.keys():
+            del os.environ[name]
+        os.environ.update(environment)
 
 
 def load_libraries() -> None:

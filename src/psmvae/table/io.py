@@ -78,7 +78,8 @@ def write_table(
     Parameters
     ----------
     table : pyarrow.Table or DataFrame
-        The table.
+        The table. The index of a pandas frame is not written; ``reset_index()`` makes columns of
+        it.
     path : path
         The output file; the extension gives the format.
     force : bool, default=False

@@ -105,9 +105,12 @@ def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[s
 
 
 def as_arrow(table: Any) -> Any:
-    """Return a table of any frame library as a pyarrow Table."""
+    """Return a table of any frame library as a pyarrow Table, without the index of pandas."""
     if nw.dependencies.is_pyarrow_table(table):
         return table
+    if nw.dependencies.is_pandas_dataframe(table):
+        # pyarrow would add it as a column, with a name of its own if it has none
+        table = table.reset_index(drop=True)
     try:
         return nw.from_native(table, eager_only=True).to_arrow()
     except TypeError as error:
