@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,20 @@ _AT_FIRST_FIT = (
     "rich.progress",
 )
 _loaded = False
+# Filters of warnings belong to the process: two threads that change and restore them would restore
+# each other's.
+_lock = threading.RLock()
+
+
+def _after_fork() -> None:
+    """Replace the lock: a thread that held it does not exist in a forked process."""
+    global _lock
+    _lock = threading.RLock()
+
+
+# Windows has no fork
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager
@@ -30,19 +45,28 @@ def unchanged_settings() -> Iterator[None]:
 
     For blocks that only import: what other threads draw meanwhile would be drawn again.
     """
-    state, filters, environment = random.getstate(), list(warnings.filters), dict(os.environ)
-    try:
-        yield
-    finally:
-        if random.getstate() != state:
-            random.setstate(state)
-        if list(warnings.filters) != filters:
-            # in place: `warnings.catch_warnings` of a caller keeps this list
-            warnings.filters[:] = filters  # type: ignore[index]
-            _forget_shown()
-        for name in os.environ.keys() - environment.keys():
-            del os.environ[name]
-        os.environ.update(environment)
+    with _lock:
+        state, filters, environment = random.getstate(), list(warnings.filters), dict(os.environ)
+        try:
+            yield
+        finally:
+            if random.getstate() != state:
+                random.setstate(state)
+            if list(warnings.filters) != filters:
+                # in place: `warnings.catch_warnings` of a caller keeps this list
+                warnings.filters[:] = filters  # type: ignore[index]
+                _forget_shown()
+            for name in os.environ.keys() - environment.keys():
+                del os.environ[name]
+            os.environ.update(environment)
+
+
+@contextmanager
+def recorded_warnings(category: type[Warning]) -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of a block, those of a category always; one thread at a time."""
+    with _lock, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", category)
+        yield caught
 
 
 def load_libraries() -> None:

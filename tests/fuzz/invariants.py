@@ -59,17 +59,18 @@ def check_completed(case, table, filled, *, wanted=None, strict=True):
     fitted one, and columns that hold nothing may get another type.
     """
     require(shape(filled) == shape(table), f"shape {shape(filled)}, not {shape(table)}")
+    # integers that are declared real become floats
+    declared = bool(case.parameters.get("kinds"))
     if not isinstance(table, list):
-        _check_layout(table, filled, strict=strict)
+        _check_layout(table, filled, strict=strict and not declared)
     for j, (old, new) in enumerate(zip(content(table), content(filled), strict=True)):
         column = case.columns[j]
         if column.name in case.parameters.get("derived", {}):
             # computed by a formula, wherever a column of the formula was filled
             continue
         learned = column.observed
-        # a list of rows becomes an array of floats where all are numbers, and integers that are
-        # declared real become floats
-        may_widen = isinstance(table, list) or bool(case.parameters.get("kinds"))
+        # a list of rows becomes an array of floats where all are numbers
+        may_widen = isinstance(table, list) or declared
         for i, (was, now) in enumerate(zip(old, new, strict=True)):
             place = f"cell ({i}, {column.name!r})"
             if was is not None:
