@@ -9,6 +9,7 @@ import pytest
 
 from contract.registry import IMPUTERS
 from psmvae import MultipleImputation
+from psmvae.table import TableError, write_table
 
 
 class TestMissForest:
@@ -35,6 +36,25 @@ class TestMean:
             warnings.simplefilter("error")
             for drawn in imputer.sample(table, n=5):
                 assert np.isfinite(drawn).all()
+
+
+@pytest.mark.parametrize("name", ["Mean", "MICE", "MissForest"])
+def test_numbers_whose_difference_overflows(name):
+    largest = np.finfo(np.float64).max
+    table = np.array([[largest], [largest], [-largest], [0.0], [-1e150], [np.nan]])
+    imputer = IMPUTERS[name]().fit(table)
+    filled = imputer.transform(table)
+    if name == "Mean":
+        assert filled[5, 0] == pytest.approx(largest / 5)
+    for one in (filled, *imputer.sample(table, n=3)):
+        assert np.isfinite(one).all()
+
+
+def test_a_file_of_objects_that_arrow_has_no_type_for(tmp_path):
+    table = pd.DataFrame({"x": [1.5, 2.5], "n": [10**40, 1]}, dtype=object)
+    with pytest.raises(TableError, match=r"t\.csv: cannot be written: column 'n': "):
+        write_table(table, tmp_path / "t.csv")
+    assert not list(tmp_path.iterdir())
 
 
 class TestSetOutput:

@@ -108,8 +108,8 @@ def write_table(
     from psmvae.table.text import as_arrow
 
     check_output(path, force=force, inputs=inputs)
-    content = as_arrow(table)
     try:
+        content = as_arrow(table)
         with atomic_path(path, replace=force) as temporary:
             _write(content, temporary, extension(path))
     except FileExistsError as error:
