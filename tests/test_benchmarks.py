@@ -87,3 +87,11 @@ def test_self_masking(environment, tmp_path):
     entry = records["a"]["MICE, own value, 100"]
     assert {"full data", "none", "auto", "SelfMask", "SelfMask, straight"} <= set(entry)
     assert records["c"]["MICE, by another column"]["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_streaming(script):
+    _, result = script("streaming", "--rows", "3000", "--method", "mean")
+    (record,) = result["records"]
+    assert record["stream"]["rows_per_second"] > 0
+    assert record["memory"]["peak_gib"] > 0

@@ -163,7 +163,7 @@ def test_documented_attributes_exist_after_fit(name):
     assert [each for each, text in attributes.items() if not text] == []
     # attributes of scikit-learn, and the module and objects that files are made of
     own = {each for each in vars(imputer) if each.endswith("_") and not each.startswith("_")}
-    shared = {"n_features_in_", "feature_names_in_", "model_", "matrix_"}
+    shared = {"n_features_in_", "feature_names_in_", "model_", "matrix_", "donors_", "reference_"}
     assert own - shared - set(attributes) == set()
 
 

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from psmvae import PSMVAEImputer
+from psmvae import MeanImputer, PSMVAEImputer
 
 # names a file that a worker makes when its work begins
 MARKER = "PSMVAE_TEST_MARKER"
@@ -44,6 +44,15 @@ class MarkingImputer(PSMVAEImputer):
     def _recipe(self):
         mark()
         return super()._recipe()
+
+
+class SlowImputer(MeanImputer):
+    """An imputer that takes a second for each block of rows, and says when it begins."""
+
+    def _points(self, x, m):
+        mark()
+        time.sleep(1)
+        return super()._points(x, m)
 
 
 class Killer(threading.Thread):

@@ -17,6 +17,8 @@ MODULES = (
     "psmvae.table",
     "psmvae.kinds",
     "psmvae.imputers.fit_warnings",
+    "psmvae.imputers.reference",
+    "psmvae.streaming",
 )
 # described in the text of the page, or on the page of another module
 NOT_LISTED = {

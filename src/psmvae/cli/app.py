@@ -12,10 +12,19 @@ import typer
 
 from psmvae._version import __version__
 from psmvae.cli.analyse_options import AnalyseOptions
-from psmvae.cli.arguments import Device, Quiet, Seed
+from psmvae.cli.arguments import Device, Quiet, SampleRows, Seed
 from psmvae.cli.missingness_options import MissingnessOptions
 from psmvae.cli.option_groups import expanded
-from psmvae.cli.options import Files, ModelFiles, ModelOptions, ModelSource, RunOptions
+from psmvae.cli.options import (
+    EngineOptions,
+    Files,
+    ModelFiles,
+    ModelOptions,
+    ModelSource,
+    PartOptions,
+    RunOptions,
+    TableFiles,
+)
 from psmvae.cli.report_options import ReportOptions
 from psmvae.cli.run import run_app
 from psmvae.cli.sensitivity_options import SensitivityOptions
@@ -57,7 +66,9 @@ def common(
 @app.command()
 @expanded
 def impute(
-    files: Files,
+    files: TableFiles,
+    parts: PartOptions,
+    engine: EngineOptions,
     source: ModelFiles,
     model: ModelOptions,
     run: RunOptions,
@@ -78,11 +89,19 @@ def impute(
     """Fill the missing cells of a table; observed cells are kept unchanged.
 
     psmvae impute patients.csv -o filled.csv
+
+    psmvae impute data/*.parquet -m model.safetensors -o filled/
     """
     fitted = ModelSource(model, run, source)
+    terminal = Terminal(quiet=quiet)
+    if files.are_parts or files.to_folder or parts.given or engine.given:
+        from psmvae.cli.parts import impute_parts
+
+        impute_parts(files, fitted, parts, engine, terminal, multiple=multiple)
+        return
     from psmvae.cli import commands
 
-    commands.impute(files, fitted, Terminal(quiet=quiet), multiple=multiple)
+    commands.impute(files.single(), fitted, terminal, multiple=multiple)
 
 
 @app.command()
@@ -111,15 +130,30 @@ def sensitivity(options: SensitivityOptions, quiet: Quiet = False) -> None:
 
 @app.command()
 @expanded
-def fit(files: Files, model: ModelOptions, run: RunOptions, quiet: Quiet = False) -> None:
+def fit(
+    files: TableFiles,
+    engine: EngineOptions,
+    model: ModelOptions,
+    run: RunOptions,
+    sample_rows: SampleRows = None,
+    quiet: Quiet = False,
+) -> None:
     """Fit a model to a table and write it to a .safetensors file.
 
     psmvae fit patients.parquet -o model.safetensors
+
+    psmvae fit data/*.parquet -o model.safetensors --sample-rows 500000
     """
     source = ModelSource(model, run)
+    terminal = Terminal(quiet=quiet)
+    if files.are_parts or sample_rows is not None or engine.given:
+        from psmvae.cli.parts import fit_parts
+
+        fit_parts(files, source, engine, terminal, sample_rows=sample_rows)
+        return
     from psmvae.cli import commands
 
-    commands.fit(files, source, Terminal(quiet=quiet))
+    commands.fit(files.single(), source, terminal)
 
 
 @app.command()

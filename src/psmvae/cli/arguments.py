@@ -41,6 +41,20 @@ class HandleUnknown(StrEnum):
     MISSING = "missing"
 
 
+class OnError(StrEnum):
+    """What to do with an input file that cannot be read or imputed."""
+
+    STOP = "stop"
+    SKIP = "skip"
+
+
+class Engine(StrEnum):
+    """Which processes do the work."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
+
 def _device(value: str) -> str:
     if re.fullmatch(r"auto|cpu|cuda(:\d+)?", value) is None:
         raise typer.BadParameter(f"{value!r} is not one of auto, cpu, cuda, cuda:N")
@@ -55,12 +69,83 @@ def _seconds(value: float | None) -> float | None:
 
 _file_option = partial(typer.Option, rich_help_panel="Files")
 _model_option = partial(typer.Option, rich_help_panel="Model (not with -m)", show_default=False)
+_cluster_option = partial(typer.Option, rich_help_panel="Cluster")
 _run_option = partial(typer.Option, rich_help_panel="Run")
 
 Table = Annotated[
     Path, typer.Argument(metavar="TABLE", help="A .csv, .tsv, .parquet or .feather file.")
 ]
 Output = Annotated[Path, _file_option("--output", "-o", metavar="FILE", help="The file to write.")]
+Tables = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TABLE...",
+        help="A .csv, .tsv, .parquet or .feather file; or several files, folders, patterns or URIs "
+        "(s3://...) that are parts of one table, which need not fit into memory.",
+    ),
+]
+OutputOrFolder = Annotated[
+    str,
+    _file_option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="The file to write, or the folder if there are several input files.",
+    ),
+]
+SampleRows = Annotated[
+    int | None,
+    _file_option(
+        "--sample-rows",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Fit to a uniform sample of this many rows (500,000 of several files).",
+    ),
+]
+RowsPerFile = Annotated[
+    int | None,
+    _file_option(
+        "--rows-per-file",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Write files of this many rows to the output folder, instead of one for each input.",
+    ),
+]
+OnErrorOption = Annotated[
+    OnError,
+    _file_option(
+        "--on-error",
+        help="Stop at an input file that cannot be read or imputed, or skip it. Files that are "
+        "done stay valid.",
+    ),
+]
+EngineOption = Annotated[
+    Engine,
+    _cluster_option("--engine", help="This process, or the workers of a Ray cluster."),
+]
+Address = Annotated[
+    str | None,
+    _cluster_option(
+        "--address",
+        metavar="ADDRESS",
+        show_default=False,
+        help="The Ray cluster: auto for the one of this machine, or HOST:PORT. By default that in "
+        "RAY_ADDRESS, or a new one on this machine.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    _cluster_option(
+        "--workers",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Worker processes: by default one for each core or GPU of the cluster to impute, and "
+        "2 to fit.",
+    ),
+]
 ModelFile = Annotated[
     Path | None,
     _file_option(

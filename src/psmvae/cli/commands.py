@@ -40,7 +40,7 @@ from psmvae.table.io import check_format, write_table
 from psmvae.table.wording import N_SHOWN, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from psmvae.cli.files import InputTable
@@ -207,21 +207,42 @@ def _load(path: Path, run: RunOptions) -> Imputer:
 def _fit(
     table: InputTable, source: ModelSource, terminal: Terminal, *, proper: bool = True
 ) -> Imputer:
-    options, modelled = source.options, table.modelled
-    options.check_columns(modelled.column_names)
-    imputer = options.imputer(source.run)
-    method = options.chosen_method
+    names = table.modelled.column_names
+    return fit_imputer(table.modelled, names, table.ignored, source, terminal, proper=proper)
+
+
+def fit_imputer(
+    rows: Any,
+    names: Sequence[str],
+    ignored: Sequence[str],
+    source: ModelSource,
+    terminal: Terminal,
+    *,
+    proper: bool = True,
+    fit: Callable[..., object] | None = None,
+    **options: Any,
+) -> Imputer:
+    """Fit the imputer of a command to a table or a source with these columns.
+
+    ``fit(rows, imputer, **options)`` replaces the imputer's own method.
+    """
+    source.options.check_columns(names)
+    imputer = source.options.imputer(source.run)
+    method = source.options.chosen_method
     if not proper and has_parameter(method, "numeric_draws"):
         imputer.set_params(draws="model")
-    if has_parameter(method, "max_epochs"):
+    if fit is not None:
+        with terminal.working("Fitting"):
+            fit(rows, imputer, **options)
+    elif has_parameter(method, "max_epochs"):
         with terminal.training() as callback:
-            imputer.fit(modelled, callback=callback)
+            imputer.fit(rows, callback=callback, **options)
     else:
         with terminal.working("Fitting"):
-            imputer.fit(modelled)
-    if table.ignored:
+            imputer.fit(rows, **options)
+    if ignored:
         # stored in the model file: tables that are imputed later may have these columns too
-        imputer.ignored_columns_ = list(table.ignored)
+        imputer.ignored_columns_ = list(ignored)
     return imputer
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli import arguments as a
@@ -37,6 +39,67 @@ class Files:
     output: a.Output
     na: a.Na = None
     force: a.Force = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableFiles:
+    """One input table and the output file, or the files of one table and the output."""
+
+    tables: a.Tables
+    output: a.OutputOrFolder
+    na: a.Na = None
+    force: a.Force = False
+
+    @property
+    def are_parts(self) -> bool:
+        """Whether the input is several files, or named in a way that may be several."""
+        first = self.tables[0]
+        is_pattern = any(sign in first for sign in "*?[") and not Path(first).exists()
+        return len(self.tables) > 1 or "://" in first or Path(first).is_dir() or is_pattern
+
+    @property
+    def to_folder(self) -> bool:
+        """Whether the output is named as a folder."""
+        return self.output.endswith(("/", os.sep)) or "://" in self.output
+
+    def single(self) -> Files:
+        """Return the options of a command with one input file."""
+        return Files(
+            table=Path(self.tables[0]), output=Path(self.output), na=self.na, force=self.force
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions:
+    """Options of the output of several input files."""
+
+    rows_per_file: a.RowsPerFile = None
+    on_error: a.OnErrorOption = a.OnError.STOP
+
+    @property
+    def given(self) -> bool:
+        """Whether an option was given."""
+        return self.rows_per_file is not None or self.on_error is not a.OnError.STOP
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Which processes do the work."""
+
+    engine: a.EngineOption = a.Engine.LOCAL
+    address: a.Address = None
+    workers: a.Workers = None
+
+    def __post_init__(self) -> None:
+        """Refuse options of a cluster without one."""
+        if self.engine is a.Engine.LOCAL and (self.address or self.workers):
+            option = "--address" if self.address else "--workers"
+            raise UsageError(f"{option} is an option of --engine ray")
+
+    @property
+    def given(self) -> bool:
+        """Whether a cluster does the work."""
+        return self.engine is not a.Engine.LOCAL
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import narwhals.stable.v2 as nw
@@ -20,11 +20,14 @@ from psmvae._quiet import TORCH, load_libraries
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
 from psmvae.imputers.ambient import without_ambient_settings
+from psmvae.imputers.batches import completed_batches
 from psmvae.imputers.blocks import BLOCK_ROWS, BlockSeed, blocks
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.imputers.reference import Reference
 from psmvae.imputers.truncation import truncated_draws
 from psmvae.multiple.imputation import MultipleImputation
+from psmvae.sources import is_source, open_source
+from psmvae.sources.sample import sample_rows as sample_rows_of
 from psmvae.table.codec import Codec, Encoded
 from psmvae.table.completion import Completion
 from psmvae.table.frames import Frame, array_names, open_table
@@ -33,6 +36,9 @@ from psmvae.table.schema import Schema
 from psmvae.table.sections import Section, as_html, shortened
 from psmvae.table.wording import quoted
 from psmvae.training.progress import Progress
+
+# Rows of a source that a fit uses.
+SAMPLE_ROWS = 500_000
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -132,18 +138,31 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         """
         return cls(**{**cls._paper, **overrides})
 
-    def fit(self, X: Any, y: Any = None, *, callback: Callback | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        callback: Callback | None = None,
+        sample_rows: int = SAMPLE_ROWS,
+    ) -> Self:
         """Fit the imputer to a table with missing cells.
 
         Parameters
         ----------
-        X : table of shape (n_rows, n_columns)
-            A pandas or polars DataFrame, a pyarrow Table, a NumPy array or a list of rows.
+        X : table of shape (n_rows, n_columns), or a source of one
+            A pandas or polars DataFrame, a pyarrow Table, a NumPy array or a list of rows. Or a
+            source that need not fit into memory: paths of files, a pyarrow Dataset, a polars
+            LazyFrame or an iterator of frames.
         y : ignored
             Present for API consistency.
         callback : callable, optional
             Called with a `Progress` after every epoch and when a later phase of the fit starts, by
             imputers that train in epochs.
+        sample_rows : int, default=500_000
+            Rows of a source to fit to: a uniform sample, and the rows with rare levels or the
+            smallest or largest number of a column. It depends on `random_state`, and not on the
+            order of files or the size of batches. A table in memory is used as a whole.
 
         Returns
         -------
@@ -154,7 +173,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         # imports on first use, above all that of PyTorch, count as time of the fit
         began = time.perf_counter()
         self._check_parameters()
+        checks.whole_number("sample_rows", sample_rows, low=1)
         load_libraries(self._libraries)
+        if is_source(X):
+            X = self._sample_of(X, int(sample_rows))
         before = vars(self).copy()
         try:
             with without_ambient_settings():
@@ -173,6 +195,12 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
                 stacklevel=2,
             )
         return self
+
+    def _sample_of(self, X: Any, n_rows: int) -> Any:
+        """Return a table of the sampled rows of a source."""
+        state = self.random_state
+        seed = checks.seed("random_state", state) if isinstance(state, int | np.integer) else 0
+        return sample_rows_of(open_source(X), n_rows, seed, levels=self.kinds or ())
 
     def _read(self, X: Any) -> Encoded:
         """Set the attributes that describe the training table and return its model values."""
@@ -339,6 +367,86 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     def _block_rows(self) -> int:
         """Return the number of rows that are imputed together."""
         return BLOCK_ROWS["cpu"]
+
+    def transform_batches(self, X: Any) -> Iterator[Any]:
+        """Impute a table that need not fit into memory by expected values, batch by batch.
+
+        The values are those of `transform` of the whole table, whatever the size of the batches.
+
+        Parameters
+        ----------
+        X : source
+            Paths of files, a pyarrow Dataset, a polars LazyFrame or an iterable of frames, with the
+            same columns as in `fit`. Files are read in the order of their paths.
+
+        Yields
+        ------
+        table
+            The completed batches as they came in; pyarrow Tables for files and data sets.
+
+        Warns
+        -----
+        DriftWarning
+            After the last batch, of columns that differ strongly from the training table.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psmvae import MeanImputer
+        >>> batches = [np.array([[1.5, np.nan]]), np.array([[2.5, 4.0], [np.nan, 6.0]])]
+        >>> imputer = MeanImputer().fit(iter(batches))
+        >>> [batch.tolist() for batch in imputer.transform_batches(iter(batches))]
+        [[[1.5, 5.0]], [[2.5, 4.0], [2.0, 6.0]]]
+        """
+        self._check_fitted()
+        return (tables[0] for tables in completed_batches(self, open_source(X)))
+
+    def sample_batches(
+        self,
+        X: Any,
+        n: int = 20,
+        *,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> Iterator[list[Any]]:
+        """Draw ``n`` completed tables of a table that need not fit into memory, batch by batch.
+
+        The values are those of `sample` of the whole table, whatever the size of the batches.
+
+        Parameters
+        ----------
+        X : source
+            As in `transform_batches`.
+        n : int, default=20
+            Number of completed tables.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws. None gives the same tables at every call.
+
+        Yields
+        ------
+        list of tables
+            The ``n`` completed tables of each batch.
+
+        Warns
+        -----
+        DriftWarning
+            As in `transform_batches`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from psmvae import MeanImputer
+        >>> table = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 5.0], [np.nan, 4.0]])
+        >>> imputer = MeanImputer(random_state=0).fit(table)
+        >>> whole = imputer.sample(table, n=2)
+        >>> for batch in imputer.sample_batches(iter([table[:3], table[3:]]), n=2):
+        ...     print([len(rows) for rows in batch])
+        [3, 3]
+        [1, 1]
+        """
+        checks.whole_number("n", n, low=1)
+        self._check_fitted()
+        seed = self._draw_seed(random_state)
+        return completed_batches(self, open_source(X), int(n), seed)
 
     def save(self, path: Any) -> None:
         """Write the fitted imputer to a safetensors file.

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.imputers.ambient import without_ambient_settings
+from psmvae.imputers.reference import DriftCount, DriftWarning
+from psmvae.sources import Source
 from psmvae.table.codec import Codec, Encoded, RangeCheck
 from psmvae.table.completion import Completion
 from psmvae.table.errors import FormulaDomainWarning
@@ -177,3 +179,29 @@ class BatchImputer:
                 self._values.appendleft(part[n_rows:])
             n_rows -= len(parts[-1])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def completed_batches(
+    imputer: Imputer, source: Source, n: int | None = None, seed: int = 0
+) -> Iterator[list[Any]]:
+    """Complete the frames of a source; warn of implausible values and of drift at the end."""
+    drift = DriftCount(imputer.schema_.modelled, imputer.reference_, imputer.missing_rate_)
+    engine = BatchImputer(imputer, n, seed=seed, observe=drift.add)
+    place = "the first frame"
+
+    def frames() -> Iterator[tuple[None, Any]]:
+        nonlocal place
+        for frame, where in source.frames():
+            place = where
+            yield None, frame
+
+    try:
+        for _, tables in engine(frames()):
+            yield tables
+    except (ValueError, TypeError) as error:
+        # the text of the error has no place
+        error.add_note(f"in {place}")
+        raise
+    engine.warn()
+    if found := drift.found():
+        warnings.warn(DriftWarning(tuple(found)), stacklevel=2)

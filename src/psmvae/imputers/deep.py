@@ -123,7 +123,7 @@ class DeepImputer(Imputer):
     verbose: bool = False
 
     _libraries = WITH_PROGRESS
-    # this process's part of each batch in data-parallel training
+    # the `Shard` of this process in data-parallel training
     _shard: ClassVar[Any] = None
 
     @abstractmethod

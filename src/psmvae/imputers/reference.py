@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 
 from psmvae.imputers import checks
 from psmvae.table.codec import Encoded
+from psmvae.table.errors import Reported
+from psmvae.table.wording import N_SHOWN
 
 if TYPE_CHECKING:
     from psmvae.kinds import Column
+
+__all__ = ["Drift", "DriftWarning"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +38,7 @@ EMPTY = 1e-4
 class Drift:
     """A column whose cells differ strongly from those of the training table.
 
-    Attributes
+    Parameters
     ----------
     column : str
         Name of the column.
@@ -59,8 +63,38 @@ class Drift:
         return f"{self.column}: {', '.join(parts)}"
 
     def record(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold."""
+        """Return plain values that JSON can hold.
+
+        Returns
+        -------
+        dict
+            The fields by name.
+        """
         return asdict(self)
+
+
+@dataclass(eq=False, repr=False)
+class DriftWarning(Reported, UserWarning):
+    """Columns differ strongly from those of the training table: imputing them is extrapolation.
+
+    A column is reported if the population stability index of its observed cells is above 0.25, in
+    bins of a tenth of the training cells or by level, or if its missing rate differs by more than
+    0.1.
+
+    Attributes
+    ----------
+    found : tuple of Drift
+        The columns.
+    """
+
+    found: tuple[Drift, ...]
+    _problem = "columns differ strongly from the training table: {listed}"
+    _remedy = "fit the imputer again with such rows, or check how they were recorded"
+
+    def _texts(self) -> dict[str, str]:
+        shown = "; ".join(map(str, self.found[:N_SHOWN]))
+        more = len(self.found) - N_SHOWN
+        return {"listed": f"{shown} and {more} more" if more > 0 else shown}
 
 
 @dataclass(frozen=True, eq=False)

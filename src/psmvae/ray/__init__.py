@@ -8,7 +8,8 @@ by itself: connect to the address in ``RAY_ADDRESS``, or start Ray on this machi
 machines of a cluster need psmvae too.
 """
 
+from psmvae.ray.impute import impute
 from psmvae.ray.many import fit_many
 from psmvae.ray.train import fit
 
-__all__ = ["fit", "fit_many"]
+__all__ = ["fit", "fit_many", "impute"]

@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 
 from psmvae.imputers import checks
+from psmvae.imputers.base import SAMPLE_ROWS
 from psmvae.imputers.deep import DeepImputer
 from psmvae.ray.cluster import connected_ray
+from psmvae.sources import is_source
+from psmvae.sources.opening import BATCH_ROWS
 
 Deep = TypeVar("Deep", bound=DeepImputer)
 
@@ -20,6 +23,7 @@ def fit(
     X: Any,
     imputer: Deep,
     *,
+    sample_rows: int = SAMPLE_ROWS,
     n_workers: int = 2,
     use_gpu: bool = False,
     cpus_per_worker: int = 1,
@@ -34,10 +38,13 @@ def fit(
 
     Parameters
     ----------
-    X : table
-        A table as `fit` of the imputer takes it.
+    X : table, source or ray.data.Dataset
+        A table or a source as `fit` of the imputer takes it, or a Ray Dataset.
     imputer : imputer
         An imputer that trains networks. It is fitted in place.
+    sample_rows : int, default=500_000
+        Rows of a source or a Ray Dataset to fit to: the sample of `fit` of the imputer, which this
+        process takes.
     n_workers : int, default=2
         Number of worker processes.
     use_gpu : bool, default=False
@@ -59,7 +66,7 @@ def fit(
         If Ray is not installed.
     TypeError
         If the imputer does not train networks; use `fit_many`, or its own ``fit``.
-    ray.train.TrainingFailedError
+    RuntimeError
         If workers were lost more than `max_failures` times. The imputer is then unchanged.
 
     Examples
@@ -77,13 +84,20 @@ def fit(
     for name, value in {"n_workers": n_workers, "cpus_per_worker": cpus_per_worker}.items():
         checks.whole_number(name, value, low=1)
     checks.whole_number("max_failures", max_failures, low=0)
+    checks.whole_number("sample_rows", sample_rows, low=1)
     untrained = clone(imputer).set_params(device="cpu", verbose=False)
+    untrained._check_parameters()
     if untrained.random_state is None:
         # all workers draw the same noise
         untrained.set_params(random_state=checks.seed("random_state", None))
-    _check(untrained, X, n_workers)
     ray = connected_ray()
-    from ray.train import FailureConfig, RunConfig, ScalingConfig
+    if isinstance(X, ray.data.Dataset):
+        X.context.execution_options.preserve_order = True
+        X = iter(X.iter_batches(batch_size=BATCH_ROWS, batch_format="pyarrow"))
+    if is_source(X):
+        X = untrained._sample_of(X, sample_rows)
+    _check(untrained, X, n_workers)
+    from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
     from ray.train.torch import TorchTrainer
 
     scaling = ScalingConfig(
@@ -95,12 +109,17 @@ def fit(
     # nothing is kept there: the fitted imputer is what the first worker returns
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         failures = FailureConfig(max_failures=max_failures)
-        result = TorchTrainer(
+        trainer = TorchTrainer(
             train_worker,
             train_loop_config=settings,
             scaling_config=scaling,
             run_config=RunConfig(storage_path=folder, failure_config=failures),
-        ).fit()
+        )
+        try:
+            result = trainer.fit()
+        except TrainingFailedError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise RuntimeError(f"training by {n_workers} workers failed: {reason}") from error
     _adopt(imputer, result.return_value)
     return imputer
 
@@ -124,8 +143,7 @@ def train_worker(settings: dict[str, Any]) -> Any:
 
 
 def _check(imputer: DeepImputer, X: Any, n_workers: int) -> None:
-    """Raise errors of parameters and table here: a failed worker would be started again."""
-    imputer._check_parameters()
+    """Raise errors of the table here: a failed worker would be started again."""
     table = clone(imputer)
     table._read(X)
     config = table.config_

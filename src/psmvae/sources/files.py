@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -61,6 +62,17 @@ class FileTable:
         The types of the columns of text files.
     na : tuple of str
         Codes of missing cells; see `read_table`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from psmvae.streaming import FileTable
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for k in range(2):
+    ...         pq.write_table(pa.table({"a": [1.5, None]}), f"{folder}/{k}.parquet")
+    ...     FileTable.open(folder).n_rows
+    4
     """
 
     parts: tuple[Part, ...]
@@ -69,8 +81,31 @@ class FileTable:
     na: tuple[str, ...] = ()
 
     @classmethod
-    def open(cls, paths: AnyPath | Sequence[AnyPath], *, na: Sequence[str] = ()) -> FileTable:
+    def open(
+        cls,
+        paths: AnyPath | Sequence[AnyPath],
+        *,
+        na: Sequence[str] = (),
+        needed: Collection[str] = (),
+        skipped: list[str] | None = None,
+    ) -> FileTable:
         """Find the files and check that their columns agree; text files are read once.
+
+        Parameters
+        ----------
+        paths : path or sequence of paths
+            Files, folders, patterns and URIs.
+        na : sequence of str
+            Codes of missing cells; see `read_table`.
+        needed : collection of str
+            Columns that each file must have.
+        skipped : list of str, optional
+            Gets the errors of files that are left out instead of raising them.
+
+        Returns
+        -------
+        FileTable
+            The table.
 
         Raises
         ------
@@ -84,40 +119,17 @@ class FileTable:
             text = next(place for place in places if is_text(place))
             raise TableError(f"{text}: text files and other files cannot be parts of one table")
         codes = (na,) if isinstance(na, str) else tuple(na)
-        return cls._of_text(places, codes) if kinds.pop() else cls._of_binary(places, codes)
-
-    @classmethod
-    def _of_binary(cls, places: list[Place], na: tuple[str, ...]) -> FileTable:
-        first: Any = None
-        parts: list[Part] = []
+        scan = _TextScan(codes) if kinds.pop() else _BinaryScan(codes)
         for place in places:
-            schema, n_rows = read_schema(place)
-            _check_columns(place, schema.names, places[0], first and first.names)
-            first = schema if first is None else _unified(first, schema, place, places[0])
-            parts.append(_part(place, parts, n_rows))
-        if na:
-            first = pa.schema([field.with_nullable(True) for field in first], first.metadata)
-        return cls(tuple(parts), first, None, na)
-
-    @classmethod
-    def _of_text(cls, places: list[Place], na: tuple[str, ...]) -> FileTable:
-        types: TypeScan | None = None
-        names: list[str] = []
-        parts: list[Part] = []
-        for place in places:
-            n_rows = 0
-            for rows in read_rows(place):
-                if n_rows == 0:
-                    _check_columns(place, rows.table.column_names, places[0], names or None)
-                    names = names or list(rows.table.column_names)
-                types = types or TypeScan(names)
-                types.add(mark_missing(rows.table, na))
-                n_rows += rows.table.num_rows
-            parts.append(_part(place, parts, n_rows))
-        if types is None:
-            raise TableError(f"{places[0]}: there are column names but no rows")
-        empty = pa.table({name: pa.array([], pa.string()) for name in names})
-        return cls(tuple(parts), types.convert(empty).schema, types, na)
+            try:
+                scan.add(place, needed)
+            except TableError as error:
+                if skipped is None:
+                    raise
+                skipped.append(str(error))
+        if not scan.parts:
+            raise TableError(f"{places[0]}: no file can be read: {(skipped or [''])[0]}")
+        return scan.table()
 
     @property
     def n_rows(self) -> int:
@@ -125,9 +137,19 @@ class FileTable:
         return self.parts[-1].stop
 
     def batches(self, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
-        """Read the rows from ``start`` to ``stop``, one batch after another.
+        """Read rows, one batch after another.
 
-        No batch has rows of two files.
+        Parameters
+        ----------
+        start : int, default=0
+            Position of the first row.
+        stop : int, optional
+            Position after the last row; the end of the table by default.
+
+        Yields
+        ------
+        Batch
+            Rows of one file: ``start``, ``table``, ``text`` and ``place``.
         """
         stop = self.n_rows if stop is None else min(stop, self.n_rows)
         for part in self.parts:
@@ -152,6 +174,73 @@ class FileTable:
             raise TableError(
                 f"{part.place}: it had {part.stop - part.start} rows and has fewer now"
             )
+
+
+class _Scan:
+    """Collects the files of a table."""
+
+    def __init__(self, na: tuple[str, ...]) -> None:
+        self.na = na
+        self.parts: list[Part] = []
+        self.names: list[str] | None = None
+
+    def check(self, place: Place, names: Sequence[str], needed: Collection[str]) -> None:
+        """Raise if the columns of a file are not those of the first one."""
+        absent = [name for name in needed if name not in names]
+        if absent:
+            raise TableError(f"{place}: it has no column {quoted(absent)}, which is needed")
+        first = self.parts[0].place if self.parts else place
+        _check_columns(place, names, first, self.names)
+
+
+class _BinaryScan(_Scan):
+    """Parquet and Arrow files, which have a schema."""
+
+    schema: Any = None
+
+    def add(self, place: Place, needed: Collection[str]) -> None:
+        """Add a file."""
+        schema, n_rows = read_schema(place)
+        self.check(place, schema.names, needed)
+        if self.schema is not None:
+            schema = _unified(self.schema, schema, place, self.parts[0].place)
+        self.schema, self.names = schema, schema.names
+        self.parts.append(_part(place, self.parts, n_rows))
+
+    def table(self) -> FileTable:
+        """Return the table."""
+        schema = self.schema
+        if self.na:
+            schema = pa.schema([field.with_nullable(True) for field in schema], schema.metadata)
+        return FileTable(tuple(self.parts), schema, None, self.na)
+
+
+class _TextScan(_Scan):
+    """Text files, whose types are those that hold the cells of all files."""
+
+    types: TypeScan | None = None
+
+    def add(self, place: Place, needed: Collection[str]) -> None:
+        """Read a file and add it."""
+        n_rows = 0
+        types = copy.deepcopy(self.types)
+        for rows in read_rows(place):
+            if n_rows == 0:
+                self.check(place, rows.table.column_names, needed)
+            types = types or TypeScan(rows.table.column_names)
+            types.add(mark_missing(rows.table, self.na))
+            n_rows += rows.table.num_rows
+        self.types = types
+        if self.names is None and n_rows:
+            self.names = list(rows.table.column_names)
+        self.parts.append(_part(place, self.parts, n_rows))
+
+    def table(self) -> FileTable:
+        """Return the table."""
+        if self.types is None:
+            raise TableError(f"{self.parts[0].place}: there are column names but no rows")
+        empty = pa.table({name: pa.array([], pa.string()) for name in self.names or ()})
+        return FileTable(tuple(self.parts), self.types.convert(empty).schema, self.types, self.na)
 
 
 def _part(place: Place, before: Sequence[Part], n_rows: int) -> Part:

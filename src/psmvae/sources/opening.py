@@ -32,7 +32,7 @@ class Source:
 
 def is_source(X: Any) -> bool:
     """Return whether an object is a source of frames, and not a table in memory."""
-    if isinstance(X, str | os.PathLike) or _is_dataset(X) or _is_lazy(X):
+    if isinstance(X, Source | str | os.PathLike) or _is_dataset(X) or _is_lazy(X):
         return True
     if isinstance(X, list | tuple):
         # rows of a table are lists, tuples or arrays
@@ -49,6 +49,8 @@ def open_source(X: Any) -> Source:
         Paths may be folders, patterns such as "data/*.parquet" and URIs. Files are read in the
         order of their paths, whatever the order in which they are given.
     """
+    if isinstance(X, Source):
+        return X
     if isinstance(X, str | os.PathLike):
         return Source(lambda: _of_files([X]))
     if isinstance(X, list | tuple) and all(isinstance(one, str | os.PathLike) for one in X):

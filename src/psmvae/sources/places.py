@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import gzip
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from psmvae.table.errors import TableError
 from psmvae.table.paths import EXTENSIONS, check_source, extension
@@ -41,7 +42,9 @@ class Place:
         """Open the content, decompressed."""
         if self.filesystem is None:
             return Path(self.path).open(mode)
-        stream: IO[bytes] = self.filesystem.open_input_stream(self.path, compression="detect")
+        stream: IO[bytes] = self.filesystem.open_input_file(self.path)
+        if self.name.lower().endswith(".gz"):
+            return cast("IO[bytes]", gzip.open(stream, "rb"))
         return stream
 
     def random_access(self) -> Any:

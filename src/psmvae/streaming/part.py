@@ -22,6 +22,7 @@ from psmvae.imputers.batches import BatchImputer, Blank
 from psmvae.imputers.reference import Drift, DriftCount
 from psmvae.multiple.long_format import IMPUTATION, ROW
 from psmvae.sources.files import Batch, FileTable
+from psmvae.streaming.overlap import read_ahead
 from psmvae.streaming.schemas import in_schema, long_schema, output_schema
 from psmvae.streaming.writers import Write, table_writer
 from psmvae.table.codec import Encoded
@@ -37,8 +38,20 @@ GROUP_ROWS = 131_072
 class PartError(TableError):
     """Rows that cannot be imputed; the message names the file and the row group.
 
-    The error of the table is its ``__cause__``.
+    Parameters
+    ----------
+    place : str
+        The file and the row group.
+    reason : str
+        Why the rows cannot be imputed. The error of the table is the ``__cause__``.
     """
+
+    def __init__(self, place: str, reason: str) -> None:
+        super().__init__(place, reason)
+        self.place, self.reason = place, reason
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +89,17 @@ class Job:
 
 @dataclass(frozen=True)
 class PartResult:
-    """What was imputed: numbers of rows and missing cells, drift, and warnings as texts."""
+    """What was imputed.
+
+    Parameters
+    ----------
+    n_rows, n_missing : int
+        Numbers of rows, and of missing cells among them.
+    drift : tuple of Drift
+        Columns that differ strongly from the training table.
+    warnings : tuple of str
+        Texts of the warnings.
+    """
 
     n_rows: int
     n_missing: int
@@ -150,7 +173,7 @@ class _Part:
         except TableError:
             raise
         except (ValueError, TypeError) as error:
-            raise PartError(f"{self.place}: {error}") from error
+            raise PartError(self.place, str(error)) from error
         engine.warn()
         return PartResult(job.stop - job.start, self.n_missing, tuple(self.drift.found()))
 
@@ -161,7 +184,7 @@ class _Part:
         """Read the rows of the job, and those before and after it in the same blocks."""
         job = self.job
         yield from self._neighbours(job.start // size * size, job.start)
-        for batch in job.table.batches(job.start, job.stop):
+        for batch in read_ahead(job.table.batches(job.start, job.stop)):
             self.place, self.own = batch.place, True
             yield batch, batch.table.select(self.modelled)
         yield from self._neighbours(job.stop, min(-(-job.stop // size) * size, job.table.n_rows))

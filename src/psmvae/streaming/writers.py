@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psmvae.sources.places import filesystem_of
+from psmvae.streaming.overlap import write_behind
 from psmvae.table.paths import SEPARATORS, atomic_path, extension
 from psmvae.table.text import text_writer
 
@@ -32,7 +33,7 @@ def table_writer(path: str, schema: Any, group_rows: int) -> Iterator[Write]:
         Rows of a row group, which are held in memory.
     """
     ending = extension(path)
-    with _output(path) as file:
+    with output_file(path) as file:
         if ending in SEPARATORS:
             separator, compress = SEPARATORS[ending], ending.endswith(".gz")
             with text_writer(file, schema.names, separator, compress=compress) as write:
@@ -51,23 +52,27 @@ def _grouped(parquet: Any, group_rows: int) -> Iterator[Write]:
     """Collect tables until they fill a row group."""
     held: list[Any] = []
 
-    def flush() -> None:
-        if held:
-            table = pa.concat_tables(held)
-            parquet.write_table(table, row_group_size=max(table.num_rows, 1))
-            held.clear()
+    def write_group(table: Any) -> None:
+        parquet.write_table(table, row_group_size=table.num_rows)
 
-    def write(table: Any) -> None:
-        held.append(table)
-        if sum(one.num_rows for one in held) >= group_rows:
-            flush()
+    with write_behind(write_group) as begin:
 
-    yield write
-    flush()
+        def flush() -> None:
+            if held:
+                begin(pa.concat_tables(held))
+                held.clear()
+
+        def write(table: Any) -> None:
+            held.append(table)
+            if sum(one.num_rows for one in held) >= group_rows:
+                flush()
+
+        yield write
+        flush()
 
 
 @contextmanager
-def _output(path: str) -> Iterator[Any]:
+def output_file(path: str) -> Iterator[Any]:
     """Yield an open file that becomes ``path`` when the block ends without an error."""
     filesystem, inner = filesystem_of(path)
     if filesystem is None:
@@ -81,6 +86,7 @@ def _output(path: str) -> Iterator[Any]:
         with filesystem.open_output_stream(temporary_path) as file:
             yield file
     except BaseException:
-        filesystem.delete_file(temporary_path)
+        with suppress(OSError):
+            filesystem.delete_file(temporary_path)
         raise
     filesystem.move(temporary_path, inner)

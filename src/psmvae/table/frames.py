@@ -103,7 +103,10 @@ def _source_of(table: Any) -> _Source:
 
 def _check_not_lazy_or_sparse(table: Any, name: str) -> None:
     if nw.dependencies.is_polars_lazyframe(table) or isinstance(table, nw.LazyFrame):
-        raise TypeError(f"expected a table in memory, got {name}: collect it first with .collect()")
+        raise TypeError(
+            f"expected a table in memory, got {name}: collect it first with .collect(), or use "
+            "transform_batches"
+        )
     sparse = sys.modules.get("scipy.sparse")
     if sparse is not None and sparse.issparse(table):
         raise TypeError(

@@ -21,12 +21,13 @@ fcntl: Any = importlib.import_module("fcntl") if os.name == "posix" else None
 # file systems limit the length of names
 _MAX_NAME = 100
 _TOKEN_BYTES = 8
+_NAME = re.compile(rf"(\..*\.)[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
 
 
 @contextmanager
 def locked_file(target: Path) -> Iterator[Path]:
     """Yield a new, locked, empty file beside `target`, and remove it at the end if still there."""
-    _remove_stale(target)
+    remove_stale(target)
     descriptor, path = _create(target)
     if fcntl is None:
         # Windows can neither rename nor remove a file that is open
@@ -51,16 +52,23 @@ def _create(target: Path) -> tuple[int, Path]:
         return descriptor, path
 
 
-def _remove_stale(target: Path) -> None:
-    """Remove temporary files for `target` that no process has locked."""
+def remove_stale(*targets: Path) -> bool:
+    """Remove temporary files for these files that no process has locked; return if none is left."""
     if fcntl is None:
-        return
-    name = re.compile(re.escape(_prefix(target)) + rf"[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
-    # a folder that cannot be listed, a file of another user or one that is already gone
-    with suppress(OSError):
-        for entry in list(os.scandir(target.parent)):
-            if name.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
-                _remove_if_unlocked(target.with_name(entry.name))
+        return True
+    prefixes: dict[Path, set[str]] = {}
+    for target in targets:
+        prefixes.setdefault(target.parent, set()).add(_prefix(target))
+    left = False
+    for folder, wanted in prefixes.items():
+        # a folder that cannot be listed, a file of another user or one that is already gone
+        with suppress(OSError):
+            for entry in list(os.scandir(folder)):
+                found = _NAME.fullmatch(entry.name)
+                if found and found[1] in wanted and entry.is_file(follow_symlinks=False):
+                    _remove_if_unlocked(folder / entry.name)
+                    left |= (folder / entry.name).exists()
+    return not left
 
 
 def _remove_if_unlocked(path: Path) -> None:

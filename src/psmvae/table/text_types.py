@@ -77,8 +77,11 @@ class TypeScan:
         possible = self._possible[name]
         if self._empty[name]:
             return pa.nulls(len(column))
-        is_label = bool(possible) and possible[0] == 0 and self._labels[name]
-        return column if is_label or not possible else _CONVERSIONS[possible[0]](column)
+        if not possible or (possible[0] == 0 and self._labels[name]):
+            return column
+        if column.null_count == len(column):
+            return pa.nulls(len(column), _TYPES[possible[0]])
+        return _CONVERSIONS[possible[0]](column)
 
 
 def _holds(convert: Callable[[Any], Any], column: Any) -> bool:
@@ -149,11 +152,14 @@ def _to_time(column: Any) -> Any:
     return day.cast(pa.timestamp("s")).cast(pa.time32("s"))
 
 
+_TIMESTAMPS = tuple(pa.timestamp(unit, tz) for tz in (None, "UTC") for unit in ("s", "ns"))
+_TYPES = (pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), *_TIMESTAMPS, pa.float64())
+# in the order of their types
 _CONVERSIONS: tuple[Callable[[Any], Any], ...] = (
     _to_int,
     _to_bool,
     _cast_to(pa.date32()),
     _to_time,
-    *(_cast_to(pa.timestamp(unit, tz)) for tz in (None, "UTC") for unit in ("s", "ns")),
+    *(_cast_to(kind) for kind in _TIMESTAMPS),
     _cast_to(pa.float64()),
 )
