@@ -94,6 +94,8 @@ bench: $(STAMP)  ## the figures of the docs, to benchmarks/results/; the last tw
 bench-speed: $(STAMP)  ## the command line, growing tables, and a CUDA device
 	$(BIN)/python benchmarks/command.py
 	$(BIN)/python benchmarks/scaling.py
+	$(BIN)/python benchmarks/workers.py run
+	$(BIN)/python benchmarks/workers.py page
 	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## remove .venv and all generated files

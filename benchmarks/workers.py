@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 
 # one thread for each worker; set before NumPy is imported
-os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import hashlib

@@ -35,6 +35,23 @@ def test_cpu(script):
 
 
 @pytest.mark.slow
+def test_workers(script, benchmark):
+    small = "run --workers 1 2 --ray --jobs 4 --rows 300 --fit-seconds 3"
+    _, result = script("workers", *small.split())
+    rates = result["records"][0]["rates"]
+    assert [(one["workers"], one["multiple"]) for one in rates] == [
+        (1, None),
+        (2, None),
+        (1, 5),
+        (2, 5),
+    ]
+    assert min(one["rows_per_second"] for one in rates) > 0
+    page = benchmark("workers").page(result["records"])
+    assert "| multiprocessing | 2 |" in page
+    assert "1,000,000,000 rows" in page
+
+
+@pytest.mark.slow
 def test_race(script, tmp_path):
     rng = np.random.default_rng(0)
     table = rng.normal(size=(300, 1)) + 0.2 * rng.normal(size=(300, 13))

@@ -22,6 +22,7 @@ MODULES = [
     "psmvae.simulate",
     "psmvae.multiple",
     "psmvae.plot",
+    "psmvae.ray",
     "psmvae.sensitivity",
     "psmvae.table",
 ]

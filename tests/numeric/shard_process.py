@@ -1,8 +1,10 @@
-"""One of several processes that fit together: ``python shard_process.py RANK SIZE FOLDER``.
+"""One of several processes that fit together: ``python shard_process.py RANK SIZE FOLDER DEVICE``.
 
+The processes may share a GPU, which NCCL does not allow, so that gradients are averaged by gloo.
 Writes the weights of each fit, and the imputed table of the first process.
 """
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -25,24 +27,44 @@ def incomplete_table():
     return table
 
 
-def imputers():
+def imputers(device="cpu"):
     """Fits of few steps; two processes do not get equal parts of 51 rows."""
+    settings = SETTINGS | {"device": device}
     return {
-        "PSMVAE": PSMVAEImputer(n_sets=2, n_members=2, draws="model", **SETTINGS),
-        "GAIN": GAINImputer(**SETTINGS),
+        "PSMVAE": PSMVAEImputer(n_sets=2, n_members=2, draws="model", **settings),
+        "GAIN": GAINImputer(**settings),
     }
 
 
 def weights(imputer):
-    return torch.cat([p.detach().flatten(1) for p in imputer.model_.parameters()], 1).numpy()
+    parts = [p.detach().flatten(1) for p in imputer.model_.parameters()]
+    return torch.cat(parts, 1).cpu().numpy()
 
 
-def main(rank, size, folder):
+def fit_together(folder, environment, device):
+    """Run two of these processes, and return the folder with what they found."""
+    command = [sys.executable, "-W", "ignore", __file__]
+    started = [
+        subprocess.Popen(
+            [*command, str(rank), "2", str(folder), device],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for process in started:
+        errors = process.communicate(timeout=200)[1]
+        assert process.returncode == 0, errors
+    return folder
+
+
+def main(rank, size, folder, device):
     torch.set_num_threads(1)
     store = f"file://{folder / 'store'}"
     distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
-    shard, table = ProcessShard(), incomplete_table()
-    for name, imputer in imputers().items():
+    shard, table = ProcessShard(device), incomplete_table()
+    for name, imputer in imputers(device).items():
         imputer._fit_shard(table, shard)
         found = {"weights": weights(imputer)}
         if rank == 0:
@@ -51,11 +73,11 @@ def main(rank, size, folder):
     # the clocks of two machines have nothing in common
     clock, ahead = time.perf_counter, 1e6 * rank
     time.perf_counter = lambda: clock() + ahead
-    timed = PSMVAEImputer(max_time=1.0, draws="model", random_state=0)
+    timed = PSMVAEImputer(max_time=1.0, draws="model", random_state=0, device=device)
     timed._fit_shard(table, shard)
     np.savez(folder / f"timed-{rank}.npz", weights=weights(timed))
     distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])

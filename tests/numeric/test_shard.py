@@ -1,14 +1,10 @@
 """Data-parallel training equals training in one process."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from numeric.shard_process import imputers, incomplete_table, weights
+from numeric.shard_process import fit_together, imputers, incomplete_table, weights
 from psmvae.nn.noise import Noise
 from psmvae.training.shard import ProcessShard, RowNoise
 
@@ -16,22 +12,7 @@ from psmvae.training.shard import ProcessShard, RowNoise
 @pytest.fixture(scope="module")
 def together(tmp_path_factory, environment):
     """The folder with what two processes found that fitted together."""
-    folder = tmp_path_factory.mktemp("shards")
-    script = Path(__file__).with_name("shard_process.py")
-    command = [sys.executable, "-W", "ignore", str(script)]
-    started = [
-        subprocess.Popen(
-            [*command, str(rank), "2", str(folder)],
-            env=environment,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    for process in started:
-        errors = process.communicate(timeout=120)[1]
-        assert process.returncode == 0, errors
-    return folder
+    return fit_together(tmp_path_factory.mktemp("shards"), environment, "cpu")
 
 
 @pytest.mark.parametrize("name", imputers())

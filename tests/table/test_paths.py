@@ -15,6 +15,7 @@ pa = pytest.importorskip("pyarrow")
 
 from psmvae.table import TableError, read_table, write_table  # noqa: E402
 from psmvae.table.paths import atomic_path, check_output, check_place  # noqa: E402
+from psmvae.table.temporary import remove_stale  # noqa: E402
 
 
 class TestCheckOutput:
@@ -280,6 +281,9 @@ def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
         with atomic_path(path) as second:
             second.write_text("second")
         assert first.exists()
+        assert not remove_stale(path, tmp_path / "other.csv")
+        assert first.exists()
+    assert remove_stale(path)
     assert path.read_text() == "first"
     assert [file.name for file in tmp_path.iterdir()] == ["o.csv"]
 

@@ -1,5 +1,6 @@
 """Fit and impute on a Ray cluster; ``pip install "psmvae[ray]"``.
 
+- `impute`: files or a Ray Dataset, by actors of Ray Data;
 - `fit`: data-parallel training with Ray Train;
 - `fit_many`: independent fits, for example to bootstrap samples.
 
@@ -8,7 +9,7 @@ by itself: connect to the address in ``RAY_ADDRESS``, or start Ray on this machi
 machines of a cluster need psmvae too.
 """
 
-from psmvae.ray.impute import impute
+from psmvae.ray.imputing import impute
 from psmvae.ray.many import fit_many
 from psmvae.ray.train import fit
 
