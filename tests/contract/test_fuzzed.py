@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from contract.registry import IMPUTERS
-from psmvae import MultipleImputation
+from psmvae import MultipleImputation, report
 from psmvae.table import TableError, write_table
 
 
@@ -48,6 +48,21 @@ def test_numbers_whose_difference_overflows(name):
         assert filled[5, 0] == pytest.approx(largest / 5)
     for one in (filled, *imputer.sample(table, n=3)):
         assert np.isfinite(one).all()
+
+
+def test_traces_of_numbers_near_the_largest_float():
+    largest = np.finfo(np.float64).max
+    table = np.array([[largest], [-largest], [largest], [0.0], [1.0], [np.nan]])
+    table = np.column_stack([table, np.arange(6.0)])
+    imputer = IMPUTERS["MICE"]().fit(table)
+    assert np.isfinite(imputer.convergence().mean).all()
+
+
+def test_a_report_on_whole_numbers_that_a_float_rounds():
+    numbers = pa.array([2**64 - 1, None, 2**63 + 1, 5], pa.uint64())
+    table = pa.table({"n": numbers, "x": [1.5, 2.5, None, 0.5]})
+    imputer = IMPUTERS["Mean"]().fit(table)
+    assert report(table, imputer=imputer, validate=False).markdown()
 
 
 def test_a_file_of_objects_that_arrow_has_no_type_for(tmp_path):
