@@ -158,6 +158,30 @@ def compare(folder: Path, rows: int, given: argparse.Namespace) -> dict[str, Any
     return record
 
 
+def markdown(records: list[dict[str, Any]]) -> str:
+    """One row for each measurement."""
+    lines = [
+        "| table | GB | method | device | fit, s | files to files, s | rows a second | GiB "
+        "| in memory, s | GiB | rows a second, files / memory |",
+        "| --- | ---: | --- | --- " + "| ---: " * 7 + "|",
+    ]
+    for one in records:
+        there, here = one["stream"], one.get("memory")
+        cells = [
+            f"{one['rows']:,} × {one['columns']}", f"{one['input_gb']:.2f}", one["method"],
+            one["device"], f"{one['fit_seconds']:.0f}", f"{there['seconds']:.1f}",
+            f"{there['rows_per_second']:,.0f}", f"{there['peak_gib']:.2f}",
+        ]  # fmt: skip
+        ratio = here and there["rows_per_second"] / here["rows_per_second"]
+        cells += (
+            [f"{here['seconds']:.1f}", f"{here['peak_gib']:.2f}", f"{ratio:.2f}"]
+            if here
+            else ["", "", ""]
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Measure all sizes and write the record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
