@@ -2,11 +2,11 @@
 
 Tables are CSV files in the folder ``PSMVAE_DATA_HOME``: categories are numbers 1 ... k, and some
 cells of adult are natively missing. The protocol is that of the paper: for each seed, every cell
-goes missing with probability .2; a permutation splits the rows 8:1:1; a method is fitted to
-the 80 % and imputes the missing cells of these rows; columns with fewer than 20 distinct values are rounded;
-the error is the root mean squared error of these cells in ranges of the columns. Natively missing
-cells are missing for every method and not scored. All columns are numeric for every method. For
-each table and seed, processes with two cores each run
+goes missing with probability .2; a permutation splits the rows 8:1:1; a method is fitted to the
+80 % and imputes the missing cells of these rows; columns with fewer than 20 distinct values are
+rounded; the error is the root mean squared error of these cells in ranges of the columns. Natively
+missing cells are missing for every method and not scored. All columns are numeric for every method.
+For each table and seed, processes with two cores each run
 
 - `PSMVAEImputer()` of version 0.1, with all its time,
 - `PSMVAEImputer()` as it is now,
@@ -190,6 +190,9 @@ def main() -> None:
         return
     if options.old is None:
         parser.error("--old is needed: the source folder of version 0.1")
+    # imported here: a job must import the package that its environment names
+    from breast import machine
+
     jobs: queue.Queue[tuple[str, int]] = queue.Queue()
     for table in options.tables:
         for seed in options.seeds:
@@ -211,7 +214,8 @@ def main() -> None:
             with lock:
                 records.extend({**one, **about} for one in found)
                 records.sort(key=lambda r: (TABLES.index(r["table"]), r["seed"]))
-                options.out.write_text(json.dumps({"records": records}, indent=1) + "\n")
+                result = {"machine": machine(), "records": records}
+                options.out.write_text(json.dumps(result, indent=1) + "\n")
             for one in found:
                 print(
                     f"{one['table']} {one['seed']} {one['method']}: {one['rmse']:.4f} in "
