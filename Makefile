@@ -9,10 +9,10 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types mutate bench bench-speed clean
+.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz mutate bench bench-0-1 bench-speed clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1|/' \
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1|/' \
 	  | while IFS='|' read -r name what; do printf '  make %-17s %s\n' "$$name" "$$what"; done
 
 $(STAMP): pyproject.toml replication/pyproject.toml constraints.txt
@@ -70,6 +70,9 @@ types: $(STAMP)  ## mypy --strict on both packages
 	$(BIN)/mypy
 	cd replication && ../$(BIN)/mypy
 
+fuzz: $(STAMP)  ## impute N odd tables (default 1,000) with every imputer; SEED=... N=1 repeats one case
+	PYTHONPATH=tests $(BIN)/python -m fuzz --n $(or $(N),1000) --seed $(or $(SEED),0)
+
 mutate: $(STAMP)  ## load N mutated model files (default 20,000) under limits of memory and time
 	$(BIN)/python benchmarks/mutate.py --n $(or $(N),20000) --seed $(or $(SEED),0)
 
@@ -85,8 +88,11 @@ bench: $(STAMP)  ## the figures of the docs, to benchmarks/results/; the last tw
 	$(BIN)/python benchmarks/self_masking.py page
 	$(BIN)/python benchmarks/draws_time.py
 	$(BIN)/python benchmarks/cpu.py
-	$(BIN)/python benchmarks/race.py
 	$(BIN)/python benchmarks/pace.py
+
+bench-0-1: $(STAMP)  ## time and error against version 0.1; needs PSMVAE_DATA_HOME and the history of git
+	mkdir -p build/0.1 && git archive b3e2cd2 src | tar x -C build/0.1
+	$(BIN)/python benchmarks/since_0_1.py --old build/0.1/src
 
 bench-speed: $(STAMP)  ## the command line, growing tables, and a CUDA device
 	$(BIN)/python benchmarks/command.py

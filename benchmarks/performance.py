@@ -18,8 +18,9 @@ import numpy as np
 
 import command
 import cpu
-import race
 import scaling
+import since_0_1
+import streaming
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
 RESULTS = Path(__file__).parent / "results"
@@ -111,13 +112,21 @@ def scales(record: dict[str, Any]) -> str:
     return scaling.markdown(records)
 
 
+def streams(record: dict[str, Any]) -> str:
+    """One table of all devices and methods."""
+    records = list(record["records"])
+    for path in sorted(RESULTS.glob("streaming_*.json")):
+        records += json.loads(path.read_text())["records"]
+    return streaming.markdown(records)
+
+
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "gpu": gpu,
     "cpu": lambda record: (
         f"{cpu.markdown(record['records'])}\n\n{cpu.profile_text(record['profiles'])}"
     ),
-    "race": lambda record: race.markdown(record["records"]),
-    "race_full": lambda record: race.markdown(record["records"]),
+    "since_0_1": lambda record: since_0_1.markdown(record["records"]),
+    "streaming": streams,
     "command": lambda record: command.markdown(record["records"]),
     "scaling": scales,
     "memory": memory,

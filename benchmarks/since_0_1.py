@@ -1,20 +1,25 @@
 """Time and error of the default imputer against those of version 0.1 and of MissForest.
 
-Tables and protocol are those of `race.py`: 20 % MCAR, fitted to 80 % of the rows, whose missing
-cells are imputed; errors are in ranges of the columns. For each table and seed, processes with two
-cores each run
+Tables are CSV files in the folder ``PSMVAE_DATA_HOME``: categories are numbers 1 ... k, and some
+cells of adult are natively missing. The protocol is that of the paper: for each seed, every cell
+goes missing with probability .2; a permutation splits the rows 8:1:1; a method is fitted to the
+80 % and imputes the missing cells of these rows; columns with fewer than 20 distinct values are
+rounded; the error is the root mean squared error of these cells in ranges of the columns. Natively
+missing cells are missing for every method and not scored. All columns are numeric for every method.
+For each table and seed, processes with two cores each run
 
 - `PSMVAEImputer()` of version 0.1, with all its time,
 - `PSMVAEImputer()` as it is now,
 - `MissForestImputer()`, whose seconds of fit and transform are a time limit,
 - `PSMVAEImputer(max_time=...)` with 97 % of that limit.
 
-Seconds include the import of PyTorch, and are those of fit and transform. ``--old`` is a folder with
+Seconds are those of fit and transform, the import of PyTorch included. ``--old`` is a folder with
 the package of version 0.1, made by ``git archive b3e2cd2 src | tar x -C FOLDER``. Run with
 
     PSMVAE_DATA_HOME=... python benchmarks/since_0_1.py --old FOLDER/src [--lanes 1] [--seeds 0 1 2]
 
-With several lanes, several processes run at the same time, each on two cores of its own.
+With several lanes, several processes run at the same time, each on two cores of its own. Records of
+other tables and seeds in the results are kept, with the processor that they were measured on.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import queue
 import subprocess
 import sys
@@ -52,12 +58,26 @@ ASKED = {"adult": 60 / 338, "letter": 100 / 201, "wine": 25 / 61, "breast": 8 / 
 
 def split(table: str, seed: int) -> tuple[Floats, NDArray[np.bool_], NDArray[np.bool_]]:
     """True values and mask of 80 % of the rows, and which columns are rounded."""
-    complete = pd.read_csv(Path(os.environ["PSMVAE_DATA_HOME"]) / f"{table}.csv.gz").to_numpy(float)
+    home = os.environ.get("PSMVAE_DATA_HOME")
+    path = Path(home or "") / f"{table}.csv.gz"
+    if not home or not path.is_file():
+        message = f"PSMVAE_DATA_HOME must be a folder with {path.name}; it is {home!r}."
+        raise SystemExit(message)
+    complete = pd.read_csv(path).to_numpy(dtype=np.float64)
     rng = np.random.default_rng(seed)
     m = (rng.random(complete.shape) >= RATE) & ~np.isnan(complete)
     train = rng.permutation(len(complete))[: int(0.8 * len(complete))]
     n_values = np.array([len(np.unique(x[~np.isnan(x)])) for x in complete.T])
     return complete[train], m[train], n_values < DISCRETE_BELOW
+
+
+def score(
+    truth: Floats, filled: Floats, m: NDArray[np.bool_], discrete: NDArray[np.bool_]
+) -> float:
+    """RMSE of the missing cells with a known value, in ranges of their columns."""
+    filled = np.where(discrete, np.rint(filled), filled)
+    error = (filled - truth) / (np.nanmax(truth, axis=0) - np.nanmin(truth, axis=0))
+    return float(np.sqrt(np.mean(error[~m & ~np.isnan(truth)] ** 2)))
 
 
 def fit_one(table: str, seed: int, method: str, max_time: float | None) -> Record:
@@ -77,13 +97,18 @@ def fit_one(table: str, seed: int, method: str, max_time: float | None) -> Recor
     fitted = time.perf_counter()
     filled = imputer.transform(incomplete)
     end = time.perf_counter()
-    filled = np.where(discrete, np.rint(filled), filled)
-    error = (filled - truth) / (np.nanmax(truth, axis=0) - np.nanmin(truth, axis=0))
     return {
-        "rmse": float(np.sqrt(np.mean(error[~m & ~np.isnan(truth)] ** 2))),
+        "rmse": score(truth, filled, m, discrete),
         "fit_seconds": fitted - start,
         "seconds": end - start,
     }
+
+
+def processor() -> str:
+    """Name of the processor, or its architecture where the kernel does not give one."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def run(job: dict[str, Any], cores: set[int], old: Path) -> Record:
@@ -123,8 +148,8 @@ def markdown(records: list[Record]) -> str:
     """Means over seeds, one row for each table."""
     lines = [
         "| table | RMSE of 0.1 | now | now / 0.1 | s of 0.1 | now | now / 0.1 | asked "
-        "| RMSE of MissForest | psmvae in its time | s |",
-        "| --- " + "| ---: " * 10 + "|",
+        "| RMSE of MissForest | psmvae in its time | s | seeds |",
+        "| --- " + "| ---: " * 11 + "|",
     ]
 
     def mean(table: str, method: str, name: str) -> float:
@@ -136,6 +161,7 @@ def markdown(records: list[Record]) -> str:
         methods = ("psmvae 0.1", "psmvae", "missforest", "psmvae, same time")
         rmse = {name: mean(table, name, "rmse") for name in methods}
         seconds = {name: mean(table, name, "seconds") for name in methods}
+        n_seeds = len({one["seed"] for one in records if one["table"] == table})
         asked = f"{ASKED[table]:.2f}" if table in ASKED else ""
         lines.append(
             f"| {table} | {rmse['psmvae 0.1']:.4f} | {rmse['psmvae']:.4f} "
@@ -143,7 +169,7 @@ def markdown(records: list[Record]) -> str:
             f"| {seconds['psmvae 0.1']:.1f} | {seconds['psmvae']:.1f} "
             f"| {seconds['psmvae'] / seconds['psmvae 0.1']:.2f} | {asked} "
             f"| {rmse['missforest']:.4f} | {rmse['psmvae, same time']:.4f} "
-            f"| {seconds['missforest']:.1f} |"
+            f"| {seconds['missforest']:.1f} | {n_seeds} |"
         )
     return "\n".join(lines)
 
@@ -164,12 +190,19 @@ def main() -> None:
         return
     if options.old is None:
         parser.error("--old is needed: the source folder of version 0.1")
+    # imported here: a job must import the package that its environment names
+    from breast import machine
+
     jobs: queue.Queue[tuple[str, int]] = queue.Queue()
     for table in options.tables:
         for seed in options.seeds:
             jobs.put((table, seed))
+    wanted = {(table, seed) for table in options.tables for seed in options.seeds}
     records: list[Record] = []
-    lock = threading.Lock()
+    if options.out.exists():
+        earlier = json.loads(options.out.read_text())["records"]
+        records = [one for one in earlier if (one["table"], one["seed"]) not in wanted]
+    lock, about = threading.Lock(), {"cpu": processor(), "lanes": options.lanes}
 
     def work(lane: int) -> None:
         while True:
@@ -179,11 +212,10 @@ def main() -> None:
                 return
             found = race(table, seed, {2 * lane, 2 * lane + 1}, options.old.resolve())
             with lock:
-                records.extend(found)
-                kept = sorted(records, key=lambda r: (TABLES.index(r["table"]), r["seed"]))
-                options.out.write_text(
-                    json.dumps({"lanes": options.lanes, "records": kept}, indent=1) + "\n"
-                )
+                records.extend({**one, **about} for one in found)
+                records.sort(key=lambda r: (TABLES.index(r["table"]), r["seed"]))
+                result = {"machine": machine(), "records": records}
+                options.out.write_text(json.dumps(result, indent=1) + "\n")
             for one in found:
                 print(
                     f"{one['table']} {one['seed']} {one['method']}: {one['rmse']:.4f} in "
@@ -195,7 +227,7 @@ def main() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    print(markdown(sorted(records, key=lambda r: (TABLES.index(r["table"]), r["seed"]))))
+    print(markdown(records))
 
 
 if __name__ == "__main__":

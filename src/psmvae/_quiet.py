@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import warnings
 from collections.abc import Iterator
@@ -9,31 +10,54 @@ from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
+from psmvae._locks import ForkSafeLock
+
 # Libraries that are imported on first use, in part through scikit-learn, and that change global
-# settings: rich draws a random number, PyTorch and others add filters of warnings.
+# settings: rich draws a random number, PyTorch, scipy and others add filters of warnings, PyTorch's
+# compiler sets an environment variable.
 TORCH: tuple[str, ...] = ("torch",)
 WITH_PROGRESS: tuple[str, ...] = (*TORCH, "rich.progress")
-WITH_REGRESSIONS: tuple[str, ...] = (*WITH_PROGRESS, "sklearn.ensemble", "sklearn.linear_model")
+WITH_REGRESSIONS: tuple[str, ...] = (
+    *WITH_PROGRESS,
+    "scipy.stats",
+    "sklearn.ensemble",
+    "sklearn.linear_model",
+)
 WITH_CHAINS: tuple[str, ...] = (*WITH_REGRESSIONS, "sklearn.impute")
 _loaded: set[str] = set()
+# Filters of warnings belong to the process: two threads that change and restore them would restore
+# each other's.
+_lock = ForkSafeLock()
 
 
 @contextmanager
 def unchanged_settings() -> Iterator[None]:
-    """Restore the state of `random` and the filters of `warnings` at the end of a block.
+    """Restore `random`, the filters of `warnings` and the environment at the end of a block.
 
     For blocks that only import: what other threads draw meanwhile would be drawn again.
     """
-    state, filters = random.getstate(), list(warnings.filters)
-    try:
-        yield
-    finally:
-        if random.getstate() != state:
-            random.setstate(state)
-        if list(warnings.filters) != filters:
-            # in place: `warnings.catch_warnings` of a caller keeps this list
-            warnings.filters[:] = filters  # type: ignore[index]
-            _forget_shown()
+    with _lock:
+        state, filters, environment = random.getstate(), list(warnings.filters), dict(os.environ)
+        try:
+            yield
+        finally:
+            if random.getstate() != state:
+                random.setstate(state)
+            if list(warnings.filters) != filters:
+                # in place: `warnings.catch_warnings` of a caller keeps this list
+                warnings.filters[:] = filters  # type: ignore[index]
+                _forget_shown()
+            for name in os.environ.keys() - environment.keys():
+                del os.environ[name]
+            os.environ.update(environment)
+
+
+@contextmanager
+def recorded_warnings(category: type[Warning]) -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of a block, those of a category always; one thread at a time."""
+    with _lock, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", category)
+        yield caught
 
 
 def load_libraries(names: tuple[str, ...]) -> None:

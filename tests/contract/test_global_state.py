@@ -1,12 +1,12 @@
-"""Imports, fits and files leave the state of `random` and the filters of `warnings` unchanged."""
+"""Imports, fits and files leave `random`, the filters of `warnings` and the environment alone."""
 
 import pytest
 
 CODE = """
-import random, sys, tempfile, warnings
+import os, random, sys, tempfile, warnings
 import numpy as np
 def state():
-    return random.getstate(), list(warnings.filters)
+    return random.getstate(), list(warnings.filters), dict(os.environ)
 before = state()
 import psmvae
 imputer = psmvae.{name}(random_state=0)
@@ -50,13 +50,16 @@ assert not loaded & set(sys.modules), loaded & set(sys.modules)
 
 
 def test_settings_are_restored():
+    import os
     import random
     import warnings
 
     from psmvae._quiet import unchanged_settings
 
-    before = random.getstate(), list(warnings.filters)
+    before = random.getstate(), list(warnings.filters), dict(os.environ)
     with unchanged_settings():
         random.random()
         warnings.filterwarnings("ignore", "nothing")
-    assert (random.getstate(), list(warnings.filters)) == before
+        os.environ["PSMVAE_TEST"] = "set"
+        os.environ.pop("PATH", None)
+    assert (random.getstate(), list(warnings.filters), dict(os.environ)) == before

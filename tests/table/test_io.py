@@ -193,6 +193,14 @@ class TestBinaryFiles:
         assert read_table(path).column_names == ["a"]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather"])
+def test_the_index_of_pandas_is_not_written(ending, tmp_path):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"a": [1.5, 2.5]}, index=pd.Index(["r", "s"], name="row"))
+    write_table(table, tmp_path / f"t.{ending}")
+    assert read_table(tmp_path / f"t.{ending}").to_pydict() == {"a": [1.5, 2.5]}
+
+
 class TestWriteText:
     def test_shortest_numbers_and_minimal_quotes(self, tmp_path):
         table = pa.table(

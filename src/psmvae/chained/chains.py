@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from psmvae._blas import one_blas_thread
 from psmvae.chained.basis import MAX_TERMS, Basis
 from psmvae.chained.levels import LevelParameters, fit_levels
 from psmvae.chained.numeric import NumericParameters, fit_numeric
@@ -166,7 +166,7 @@ class Chains:
         kept, traces = [], []
         dropped: list[Any] = []
         # the matrices are small: several threads take two to three times as long as one
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             for chains in _split(range(settings.n_chains), size):
                 block = _Block(predictors, targets, settings, learned, tilts, x, m, chains, seed)
                 kept.append(block.run())
@@ -202,7 +202,7 @@ class Chains:
         drawn = np.empty((len(x), n, x.shape[1]))
         per_draw = x.size + len(x) * (len(self.predictors.group) + _most_terms(self.targets))
         size = max(1, MAX_NUMBERS // max(per_draw, 1))
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             for keys in _split(range(n), size):
                 drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned, tilts)
         return drawn

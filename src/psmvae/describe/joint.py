@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from threadpoolctl import threadpool_limits
 
+from psmvae._blas import one_blas_thread
 from psmvae.describe.auc import MIN_CELLS, N_FOLDS, Area, folds_of, mean_area, score_area
 from psmvae.describe.masks import Columns
 from psmvae.describe.variables import Bools, Floats, Variable
@@ -95,7 +95,7 @@ def _joint_area(x: Floats, positive: Bools, rng: np.random.Generator) -> Area:
         inside = folds == fold
         model = LogisticRegression(solver="newton-cholesky")
         # matrices are too small for several threads
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             model.fit(x[~inside], positive[~inside])
         areas.append(score_area(model.decision_function(x[inside]), positive[inside]))
     return mean_area(areas)

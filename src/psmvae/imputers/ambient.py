@@ -2,11 +2,15 @@
 
 Tensors are created with an explicit data type everywhere in the library. A default device and
 autocast are local to a thread, so they are switched off while an imputer works.
+
+A process that was forked has the memory of its parent but none of its threads. PyTorch would wait
+for those of its thread pool for ever, so it uses one thread there, as in workers of its DataLoader.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,6 +18,21 @@ from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class _Process:
+    """Whether this process was forked since the last use of an imputer."""
+
+    forked = False
+
+
+def _after_fork() -> None:
+    _Process.forked = True
+
+
+# Windows has no fork
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextmanager
@@ -24,6 +43,9 @@ def without_ambient_settings() -> Iterator[None]:
     if torch is None or not hasattr(torch, "get_default_device"):
         yield
         return
+    if _Process.forked:
+        torch.set_num_threads(1)
+        _Process.forked = False
     with ExitStack() as stack:
         for kind in ("cpu", "cuda"):
             if torch.is_autocast_enabled(kind):

@@ -34,6 +34,7 @@ from psmvae.table.frames import Frame, array_names, open_table
 from psmvae.table.numbers import ABSENT, share
 from psmvae.table.schema import Schema
 from psmvae.table.sections import Section, as_html, shortened
+from psmvae.table.wording import quoted
 from psmvae.training.progress import Progress
 
 # Rows of a source that a fit uses.
@@ -42,6 +43,8 @@ SAMPLE_ROWS = 500_000
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Callback = Callable[[Progress], None]
+# What libraries raise for a column that they cannot hold; a whole number may be too large.
+_NOT_HELD = (ValueError, TypeError, NotImplementedError, OverflowError)
 Kinds = Mapping[str, str | tuple[str, Sequence[Any]]]
 
 
@@ -593,30 +596,49 @@ def in_container(table: Any, container: Literal["pandas", "polars"], schema: Sch
         if table.dtype != object:
             return table
         columns = {name: table[:, j].tolist() for j, name in enumerate(schema.names)}
-        return nw.from_dict(columns, backend=container).to_native()
+
+        def convert(names: Sequence[str]) -> Any:
+            chosen = {name: columns[name] for name in names}
+            return nw.from_dict(chosen, backend=container).to_native()
+
+        return _converted(schema.names, convert, container)
     names = open_table(table).names
     wanted = schema.names if set(names) == set(schema.names) else names
     position = {name: at for at, name in enumerate(names)}
     order = [position[name] for name in wanted]
     if nw.dependencies.is_pandas_dataframe(table):
-        return table.iloc[:, order]
-    frame = nw.from_native(table, eager_only=True)[:, order]
+        table = table.iloc[:, order]
+        if container == "pandas":
+            return table
+        # labels of pandas need not be strings
+        frame = nw.from_native(table.set_axis(list(wanted), axis=1), eager_only=True)
+    else:
+        frame = nw.from_native(table, eager_only=True)[:, order]
+
+    def select(names: Sequence[str]) -> Any:
+        part = frame if len(names) == len(wanted) else frame.select(*names)
+        return part.to_pandas() if container == "pandas" else part.to_polars()
+
+    return _converted(wanted, select, container)
+
+
+def _converted(
+    names: Sequence[str], convert: Callable[[Sequence[str]], Any], container: str
+) -> Any:
+    """Return the converted columns; raise TypeError with those that another library cannot hold."""
     try:
-        return frame.to_pandas() if container == "pandas" else frame.to_polars()
-    except (ValueError, TypeError, NotImplementedError) as error:
-        raise _not_converted(frame, container) from error
+        return convert(names)
+    except _NOT_HELD as error:
+        wrong = [name for name in names if not _can_convert(name, convert)]
+        raise TypeError(
+            f"set_output(transform={container!r}) cannot hold column {quoted(wrong)}; convert it "
+            "first, or use set_output(transform='default')"
+        ) from error
 
 
-def _not_converted(frame: Any, container: str) -> TypeError:
-    """Return the error for a frame that another library cannot hold; it names the columns."""
-    wrong = []
-    for name in frame.columns:
-        try:
-            one = frame.select(name)
-            _ = one.to_pandas() if container == "pandas" else one.to_polars()
-        except (ValueError, TypeError, NotImplementedError):
-            wrong.append(f"{name!r} ({frame[name].dtype})")
-    return TypeError(
-        f"set_output(transform={container!r}) cannot hold column {', '.join(wrong)}; convert it "
-        "first, or use set_output(transform='default')"
-    )
+def _can_convert(name: str, convert: Callable[[Sequence[str]], Any]) -> bool:
+    try:
+        convert([name])
+    except _NOT_HELD:
+        return False
+    return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, cast
 
@@ -19,8 +20,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (IterativeImputer needs it)
 from sklearn.impute import IterativeImputer
 from sklearn.linear_model import BayesianRidge
-from threadpoolctl import threadpool_limits
 
+from psmvae._blas import one_blas_thread
+from psmvae._quiet import recorded_warnings
 from psmvae.chained.trees import Trees, TreesRegressor
 from psmvae.imputers import checks
 from psmvae.imputers.ridge import Ridge
@@ -204,9 +206,8 @@ class _GroupedImputer(IterativeImputer):  # type: ignore[misc]
 
 def _fit_quietly(imputer: Any, x: Floats) -> bool:
     """Fit and return whether scikit-learn converged within the rounds."""
-    n_threads = 1 if x.size <= MAX_SMALL else None
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(n_threads, "blas"):
-        warnings.simplefilter("always", ConvergenceWarning)
+    few = one_blas_thread() if x.size <= MAX_SMALL else nullcontext()
+    with recorded_warnings(ConvergenceWarning) as caught, few:
         imputer.fit(x)
     converged = True
     for one in caught:

@@ -28,9 +28,6 @@ from psmvae.table.codec import Encoded
 if TYPE_CHECKING:
     from psmvae.imputers.chain import Chain
 
-# Standardised cells are clipped here, so that their squares do not overflow.
-LIMIT = 1e100
-
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MatrixImputer(Imputer):
@@ -67,8 +64,10 @@ class MatrixImputer(Imputer):
     random_state: int | np.random.RandomState | None = None
 
     standardises_input = False
-    # largest number of a column that is not standardised
+    # largest number of a column that is not standardised; standardised cells are clipped to _limit,
+    # so that their squares do not overflow
     _largest: ClassVar[float] = 1e150
+    _limit: ClassVar[float] = 1e100
 
     def _check_parameters(self) -> None:
         self._check_shared()
@@ -80,12 +79,12 @@ class MatrixImputer(Imputer):
         return self._encode_matrix(encoded.x, encoded.m)
 
     def _encode_matrix(self, x: Floats, m: Bools) -> Floats:
-        """Encode cells as a matrix, clipped to LIMIT where it is standardised."""
+        """Encode cells as a matrix, clipped where it is standardised."""
         if not self._standardises():
             self._check_range(x, m)
         with np.errstate(over="ignore"):
             opened = self.matrix_.encode(x, m)
-        return np.clip(opened, -LIMIT, LIMIT) if self._standardises() else opened
+        return np.clip(opened, -self._limit, self._limit) if self._standardises() else opened
 
     def _check_range(self, x: Floats, m: Bools) -> None:
         """Raise ValueError for numbers whose squares overflow if they are not standardised."""
@@ -171,6 +170,10 @@ class MeanImputer(MatrixImputer):
         # the parameters of a completed table are those of all its blocks
         rng, noise = np.random.default_rng([seed.table, 1]), np.random.default_rng(seed.cells)
         freedom = np.maximum(count - 1, 1.0)
+        # of other columns, whose numbers may be of any size, no levels are drawn
+        is_level = matrix.is_indicator
+        center, scale = np.where(is_level, [matrix.center, matrix.scale], [[0.0], [1.0]])
+        seen = np.where(is_level, np.clip((self.mean_ * scale + center) * count, 0.0, None), 1.0)
         drawn = np.empty((len(x), n, x.shape[1]))
         for k in range(n):
             shape = (len(x), len(count))
@@ -179,10 +182,9 @@ class MeanImputer(MatrixImputer):
             numbers = mean + deviation * noise.normal(size=shape)
             # level probabilities by the Bayesian bootstrap, a Dirichlet with the levels' counts;
             # the argmax of log probability + Gumbel noise is a draw of a level
-            seen = np.clip((self.mean_ * matrix.scale + matrix.center) * count, 0.0, None)
             share = np.clip(rng.standard_gamma(seen), 1e-300, None)
-            levels = (np.log(share) + noise.gumbel(size=shape) - matrix.center) / matrix.scale
-            drawn[:, k] = matrix.decode(np.where(matrix.is_indicator, levels, numbers))
+            levels = (np.log(share) + noise.gumbel(size=shape) - center) / scale
+            drawn[:, k] = matrix.decode(np.where(is_level, levels, numbers))
         return drawn
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -349,6 +351,7 @@ class MissForestImputer(ChainImputer):
 
     # scikit-learn's trees compare in float32
     _largest: ClassVar[float] = 1e38
+    _limit: ClassVar[float] = 1e38
 
     n_estimators: int = 10
     n_jobs: int | None = -1

@@ -68,8 +68,8 @@ class DeepImputer(Imputer):
     validation_fraction : float, default=0.1
         Fraction of the observed cells held out to measure the error that stops training. 0 trains
         for `max_epochs` and keeps the last weights.
-    patience : int, default=20
-        Epochs without a lower validation error before training stops.
+    patience : int, default=10
+        Training stops after this many epochs in which the validation error has not fallen by 0.2 %.
     max_time : float, optional
         Seconds that `fit` may take, within about a tenth, the import of PyTorch included. The best
         weights so far are kept. Imputers with latent variables use a faster preset for "auto" where
@@ -116,7 +116,7 @@ class DeepImputer(Imputer):
     batch_size: int | Literal["auto"] = "auto"
     learning_rate: float | Literal["auto"] = "auto"
     validation_fraction: float = 0.1
-    patience: int = 20
+    patience: int = 10
     max_time: float | None = None
     device: str = "auto"
     random_state: int | np.random.RandomState | None = None

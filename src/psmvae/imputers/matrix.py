@@ -72,20 +72,23 @@ class Matrix:
 
     def encode(self, x: Floats, m: Bools) -> Floats:
         """Encode model values ``(row, column)`` as a matrix with NaN for missing cells."""
+        from psmvae.kinds.numeric import standardised
+
         parts = []
         for j, column in enumerate(self.columns):
             part = x[:, [j]]
             if _width(column) > 1:
                 part = (part == np.arange(column.n_levels)).astype(np.float64)
             parts.append(np.where(m[:, [j]], part, np.nan))
-        opened: Floats = (np.hstack(parts) - self.center) / self.scale
-        return opened
+        return standardised(np.hstack(parts), self.center, self.scale)
 
     def decode(self, matrix: NDArray[Any]) -> Floats:
         """Decode a matrix without NaN to model values."""
         from psmvae.kinds import KINDS
 
-        values = matrix * self.scale + self.center
+        most = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            values = np.clip(matrix * self.scale + self.center, -most, most)
         x = np.zeros((len(matrix), len(self.columns)))
         start = 0
         for j, column in enumerate(self.columns):
@@ -100,7 +103,8 @@ class Matrix:
                 # methods without kinds may predict values outside the domain of these
                 bounded = column.kind in ("positive", "count")
                 low = self.lowest[j] if bounded else -np.inf
-                x[:, j] = kind.standardise(np.maximum(part[:, 0], low), column)
+                standard = kind.standardise(np.maximum(part[:, 0], low), column)
+                x[:, j] = np.clip(standard, -kind.limit, kind.limit)
         return x
 
 

@@ -169,8 +169,10 @@ class MICEImputer(ChainImputer):
         is_scaled = np.array([not column.levels and column.kind != "count" for column in columns])
         scale = np.where(is_scaled, [column.scale for column in columns], 1.0)
         center = np.where(is_scaled, [column.center for column in columns], 0.0)
-        mean = self.chains_.trace_mean[..., at] * scale + center
-        sd = self.chains_.trace_deviation[..., at] * scale
+        most = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            mean = np.clip(self.chains_.trace_mean[..., at] * scale + center, -most, most)
+            sd = np.minimum(self.chains_.trace_deviation[..., at] * scale, most)
         return Convergence(tuple(column.name for column in columns), mean, sd, backend)
 
     def _draws_are_proper(self) -> bool:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._locks import ForkSafeLock
 from psmvae.chained.chains import Chains, Learned, Tilts, settings_for
 from psmvae.imputers.base import Bools, Floats
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Operations per second of the chains, a low estimate, and the fraction of `max_time` for them.
 OPERATIONS_PER_SECOND, FRACTION_OF_TIME = 5e9, 0.15
 # Chains are fitted at first use, by one thread.
-CHAINS_LOCK = threading.RLock()
+CHAINS_LOCK = ForkSafeLock()
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 400
 # not lower the error of single imputations. A CPU takes fewer, since each costs several times as
 # much as a step of the regression.
 POST_PRETRAIN_STEPS, POST_PRETRAIN_STEPS_CPU = 1500, 300
+POST_PRETRAIN_BATCH = 256
 MANY_COLUMNS = 40
 # A CPU with fewer seconds for each row and member than this gets the fast preset: it passes over
 # the rows so few times that other settings reach a lower error (letter and wine, `max_time` as long
@@ -155,6 +156,9 @@ def latent_config(
         if not fast and n_rows >= MANY_ROWS:
             preset = replace(preset, regression=LARGE_REGRESSION)
     shared = _training(imputer, preset, n_rows, n_columns)
+    if regression is not None and imputer.batch_size == "auto":
+        # the steps that follow pre-training are few, and their time grows with the batch
+        shared["batch_size"] = min(shared["batch_size"], POST_PRETRAIN_BATCH)
     scale, latent = imputer.scale, imputer.n_latent
     pretrain_size = pretrain_batch_size_for(n_rows)
     n_batches = n_pretrain_batches(n_rows, pretrain_size)

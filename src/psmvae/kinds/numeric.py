@@ -201,6 +201,17 @@ class StudentBlock(NormalBlock):
         super().start_scale(scale * math.sqrt((df - 2) / df))
 
 
+def standardised(values: Floats, center: float | Floats, scale: float | Floats) -> Floats:
+    """Return (x − center) / scale, infinity only where the quotient overflows."""
+    with np.errstate(over="ignore"):
+        found: Floats = np.asarray((values - center) / scale)
+        if (far := np.isinf(found)).any():
+            # the difference of two large numbers may overflow, that of their halves does not
+            center, scale = np.broadcast_to(center, far.shape), np.broadcast_to(scale, far.shape)
+            found[far] = (values[far] / 2 - center[far] / 2) / scale[far] * 2
+    return found
+
+
 class Real:
     """Any real number, standardised by the observed mean and standard deviation."""
 
@@ -234,7 +245,7 @@ class Real:
 
     def standardise(self, values: Floats, column: Column) -> Floats:
         """Return (x − center) / scale."""
-        return (values - column.center) / column.scale
+        return standardised(values, column.center, column.scale)
 
     def restore(self, x: Floats, column: Column) -> Floats:
         """Return center + scale · x."""

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from psmvae._blas import one_blas_thread
 from psmvae.chained.predictors import Predictors
 from psmvae.chained.tilt import LogOdds
 from psmvae.kinds import KINDS, Column
@@ -132,7 +132,7 @@ class Mechanism(Mapping[str, Finding]):
         table = features.table(x, m)
         found = {}
         # the matrices are small: several threads take longer than one
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             for j in sorted(questions, key=lambda j: m[:, j].sum()):
                 if deadline is not None and time.perf_counter() > deadline:
                     break
@@ -173,7 +173,7 @@ class Mechanism(Mapping[str, Finding]):
             With its Gaussian model.
         """
         predictors = Predictors.fit(columns, x, m)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             gaussian = Gaussian.fit(predictors, x, m, seed)
             together = {j: missing_with(m, j) for j in questions}
             predictions = gaussian.predict(predictors, x, m, together, observed=True)

@@ -34,7 +34,7 @@ class Config:
     validation_fraction: float
     # validation cells are taken from the first so many rows only, from all rows if None
     validation_rows: int | None = None
-    # epochs without a lower validation error before training stops
+    # epochs in which the validation error does not fall by enough before training stops
     patience: int
     # upper limit of the fraction of a row's observed cells that is masked in the encoder's input
     input_mask_rate: float

@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 IMPUTATION, ROW = ".imp", ".id"
 
@@ -28,12 +29,20 @@ def split_tables(table: Any) -> list[Any]:
     if absent:
         raise ValueError(f"a long table needs the columns '.imp' and '.id'; absent: {absent}.")
     numbers = _imputation_numbers(frame[IMPUTATION].unique().to_list())
-    parts = [frame.filter(nw.col(IMPUTATION) == k) for k in numbers]
+    parts = [_select_rows(frame, (frame[IMPUTATION] == k).to_numpy()) for k in numbers]
     rows = parts[0][ROW].to_list()
     for k, part in zip(numbers, parts, strict=True):
         if part[ROW].to_list() != rows:
             raise ValueError(f"imputations 0 and {k} differ in their rows (.id).")
     return [reset_index(part.drop(IMPUTATION, ROW).to_native()) for part in parts]
+
+
+def _select_rows(frame: nw.DataFrame[Any], rows: NDArray[np.bool_]) -> nw.DataFrame[Any]:
+    if nw.dependencies.is_pyarrow_table(native := frame.to_native()):
+        from psmvae.table.frame_arrow import select_rows
+
+        return nw.from_native(select_rows(native, rows), eager_only=True)
+    return frame.filter(rows.tolist())
 
 
 def reset_index(table: Any) -> Any:

@@ -79,10 +79,19 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
         column = column.cast(kind)
         fresh = pa.array(as_numpy(values, np.dtype(kind.to_pandas_dtype())), type=kind)
     both = pa.chunked_array([*column.chunks, fresh], type=kind)
-    if str(kind) == "string_view":
-        # `take` is not implemented for this type
-        both = both.cast(pa.large_string())
-    return both.take(pa.array(fill_index(new))).cast(kind)
+    return _movable(both).take(pa.array(fill_index(new))).cast(kind)
+
+
+def select_rows(table: pa.Table, rows: NDArray[np.bool_]) -> pa.Table:
+    """Return some rows of a table."""
+    at = pa.array(np.flatnonzero(rows))
+    columns = [_movable(column).take(at).cast(column.type) for column in table.columns]
+    return pa.table(columns, table.schema)
+
+
+def _movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column in a type that Arrow's `take` is implemented for."""
+    return column.cast(pa.large_string()) if str(column.type) == "string_view" else column
 
 
 def _unified(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.int64]]:

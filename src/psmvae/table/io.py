@@ -78,7 +78,8 @@ def write_table(
     Parameters
     ----------
     table : pyarrow.Table or DataFrame
-        The table.
+        The table. The index of a pandas frame is not written; ``reset_index()`` makes columns of
+        it.
     path : path
         The output file; the extension gives the format.
     force : bool, default=False
@@ -107,8 +108,8 @@ def write_table(
     from psmvae.table.text import as_arrow
 
     check_output(path, force=force, inputs=inputs)
-    content = as_arrow(table)
     try:
+        content = as_arrow(table)
         with atomic_path(path, replace=force) as temporary:
             _write(content, temporary, extension(path))
     except FileExistsError as error:

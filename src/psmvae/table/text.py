@@ -27,6 +27,8 @@ from psmvae.table.wording import quoted, repeated
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = _BATCH = 1 << 16
+# What a conversion to Arrow raises for objects that it has no type for.
+_NOT_HELD = (pa.ArrowException, TypeError, ValueError, OverflowError)
 # Advice in the error for a file whose separator does not match its extension, by separator.
 _REMEDY = {
     ";": "write it with ',' between cells and '.' in numbers: in Python, "
@@ -154,14 +156,30 @@ def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[s
 
 
 def as_arrow(table: Any) -> Any:
-    """Return a table of any frame library as a pyarrow Table."""
+    """Return a table of any frame library as a pyarrow Table, without the index of pandas."""
     if nw.dependencies.is_pyarrow_table(table):
         return table
+    if nw.dependencies.is_pandas_dataframe(table):
+        # pyarrow would add it as a column, with a name of its own if it has none
+        table = table.reset_index(drop=True)
     try:
-        return nw.from_native(table, eager_only=True).to_arrow()
+        frame = nw.from_native(table, eager_only=True)
     except TypeError as error:
         found = type(table).__name__
         raise TypeError(f"expected a pyarrow Table or a DataFrame to write, got {found}") from error
+    try:
+        return frame.to_arrow()
+    except _NOT_HELD as error:
+        wrong = [name for name in frame.columns if not _is_arrow(frame.select(name))]
+        raise TableError(f"column {quoted(wrong)}: {str(error).splitlines()[0]}") from error
+
+
+def _is_arrow(frame: nw.DataFrame[Any]) -> bool:
+    try:
+        frame.to_arrow()
+    except _NOT_HELD:
+        return False
+    return True
 
 
 def _format_cells(column: Any, digits: int | None = None) -> list[str | None]:

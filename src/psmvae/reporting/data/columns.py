@@ -193,8 +193,8 @@ def take_numbers(table: Any, position: int, rows: Rows) -> Floats:
     if nw.dependencies.is_pandas_dataframe(table):
         series = table.iloc[rows, position]
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-    frame = nw.from_native(table, eager_only=True)
-    return np.asarray(frame[frame.columns[position]][rows].cast(nw.Float64()).to_numpy())
+    # a cast of Arrow refuses whole numbers that a float rounds
+    return np.asarray(open_table(table).cells(position).values()[rows])
 
 
 def is_missing(item: Any) -> bool:

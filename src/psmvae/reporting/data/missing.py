@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from psmvae._blas import one_blas_thread
 from psmvae.describe import masks
 from psmvae.describe.result import MissingnessReport
 from psmvae.reporting.data.columns import Bools, Columns, Floats, number, read_columns
@@ -154,7 +154,7 @@ def _mask_correlations(missing: Bools) -> Floats:
     mask = missing.astype(np.float64)
     mask -= mask.mean(0)
     mask /= np.sqrt((mask**2).sum(0))
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         values = np.clip(mask.T @ mask, -1.0, 1.0)
     np.fill_diagonal(values, 1.0)
     return np.asarray(values)

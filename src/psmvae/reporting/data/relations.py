@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from psmvae._blas import one_blas_thread
 from psmvae.describe.joint import joint
 from psmvae.describe.little import LittleTest, little_test
 from psmvae.describe.masks import Columns as Lists
@@ -139,7 +139,7 @@ def _computed(
     n_worst = max(len(worst), 1)
     most = _limit(LITTLE_WORK / n_worst**3, max_rows)
     # matrices are too small for several threads
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         little = little_test(
             [variables[k] for k in worst], most, rng, LITTLE_ITER, LITTLE_TOLERANCE
         )
