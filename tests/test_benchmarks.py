@@ -87,3 +87,17 @@ def test_self_masking(environment, tmp_path):
     entry = records["a"]["MICE, own value, 100"]
     assert {"full data", "none", "auto", "SelfMask", "SelfMask, straight"} <= set(entry)
     assert records["c"]["MICE, by another column"]["ratio"] > 0
+
+
+@pytest.mark.slow
+def test_faults(environment, root):
+    done = subprocess.run(
+        [sys.executable, root / "benchmarks" / "faults.py", "--n", "4"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 rounds, 0 faults" in done.stdout

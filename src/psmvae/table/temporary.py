@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,24 +27,20 @@ _TOKEN_BYTES = 8
 def locked_file(target: Path) -> Iterator[Path]:
     """Yield a new, locked, empty file beside `target`, and remove it at the end if still there."""
     _remove_stale(target)
-    descriptor, path = _create(target)
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _create(target: Path) -> tuple[int, Path]:
-    while True:
-        path = target.with_name(f"{_prefix(target)}{secrets.token_hex(_TOKEN_BYTES)}.tmp")
-        # unlike tempfile, os.open applies the umask
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-        if _lock(descriptor) and not _is_at(descriptor, path):
+    with ExitStack() as stack:
+        while True:
+            path = target.with_name(f"{_prefix(target)}{secrets.token_hex(_TOKEN_BYTES)}.tmp")
+            # registered before it exists: Ctrl-C may come at any moment
+            stack.callback(path.unlink, missing_ok=True)
+            # unlike tempfile, os.open applies the umask
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            stack.callback(os.close, descriptor)
+            if not _lock(descriptor) or _is_at(descriptor, path):
+                break
             # another process took it for a leftover before it was locked
-            os.close(descriptor)
-            continue
-        return descriptor, path
+        # removed while it is locked
+        stack.callback(path.unlink, missing_ok=True)
+        yield path
 
 
 def _remove_stale(target: Path) -> None:
