@@ -9,7 +9,11 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz mutate bench bench-0-1 bench-speed clean
+=======
+.PHONY: help install demo docs test test-replication test-slow test-browser test-gpu test-data test-all lint format types fuzz faults mutate bench bench-speed clean
+>>>>>>> g3
 
 help:  ## show this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1|/' \
@@ -72,6 +76,9 @@ types: $(STAMP)  ## mypy --strict on both packages
 
 fuzz: $(STAMP)  ## impute N odd tables (default 1,000) with every imputer; SEED=... N=1 repeats one case
 	PYTHONPATH=tests $(BIN)/python -m fuzz --n $(or $(N),1000) --seed $(or $(SEED),0)
+
+faults: $(STAMP)  ## run the command line N times (default 200) under signals, full disks, jumping clocks, two writers
+	$(BIN)/python benchmarks/faults.py --n $(or $(N),200) --seed $(or $(SEED),0)
 
 mutate: $(STAMP)  ## load N mutated model files (default 20,000) under limits of memory and time
 	$(BIN)/python benchmarks/mutate.py --n $(or $(N),20000) --seed $(or $(SEED),0)

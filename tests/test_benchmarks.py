@@ -111,8 +111,22 @@ def test_self_masking(environment, tmp_path):
 
 
 @pytest.mark.slow
+<<<<<<< HEAD
 def test_streaming(script):
     _, result = script("streaming", "--rows", "3000", "--method", "mean")
     (record,) = result["records"]
     assert record["stream"]["rows_per_second"] > 0
     assert record["memory"]["peak_gib"] > 0
+=======
+def test_faults(environment, root):
+    done = subprocess.run(
+        [sys.executable, root / "benchmarks" / "faults.py", "--n", "4"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 rounds, 0 faults" in done.stdout
+>>>>>>> g3

@@ -206,7 +206,7 @@ def _run(
     kept = [name for name, _ in plan if name not in todo]
     n_done = 0
 
-    def tell(name: str, outcome: Outcome | None) -> None:
+    def report_done(name: str, outcome: Outcome | None) -> None:
         nonlocal n_done
         n_done += 1
         if progress is not None:
@@ -214,7 +214,7 @@ def _run(
 
     for name in kept:
         n_missing += manifest.outputs[name]["missing"]
-        tell(name, None)
+        report_done(name, None)
     for number, outcome in engine(imputer, list(todo.values())):
         name = names[number]
         if isinstance(outcome, Exception):
@@ -225,7 +225,7 @@ def _run(
         else:
             n_missing += outcome.n_missing
             manifest.finish(name, _record(todo[name], outcome))
-        tell(name, outcome)
+        report_done(name, outcome)
     n_rows = plan[-1][1].stop if plan else 0
     return RunResult(n_rows, n_missing, len(kept), dict(manifest.skipped))
 

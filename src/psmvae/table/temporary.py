@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ _NAME = re.compile(rf"(\..*\.)[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
 @contextmanager
 def locked_file(target: Path) -> Iterator[Path]:
     """Yield a new, locked, empty file beside `target`, and remove it at the end if still there."""
+<<<<<<< HEAD
     remove_stale(target)
     descriptor, path = _create(target)
     if fcntl is None:
@@ -46,10 +47,23 @@ def _create(target: Path) -> tuple[int, Path]:
         # unlike tempfile, os.open applies the umask
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
         if _lock(descriptor) and not _is_at(descriptor, path):
+=======
+    _remove_stale(target)
+    with ExitStack() as stack:
+        while True:
+            path = target.with_name(f"{_prefix(target)}{secrets.token_hex(_TOKEN_BYTES)}.tmp")
+            # registered before it exists: Ctrl-C may come at any moment
+            stack.callback(path.unlink, missing_ok=True)
+            # unlike tempfile, os.open applies the umask
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            stack.callback(os.close, descriptor)
+            if not _lock(descriptor) or _is_at(descriptor, path):
+                break
+>>>>>>> g3
             # another process took it for a leftover before it was locked
-            os.close(descriptor)
-            continue
-        return descriptor, path
+        # removed while it is locked
+        stack.callback(path.unlink, missing_ok=True)
+        yield path
 
 
 def remove_stale(*targets: Path) -> bool:
