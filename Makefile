@@ -9,11 +9,7 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz mutate bench bench-0-1 bench-speed clean
-=======
-.PHONY: help install demo docs test test-replication test-slow test-browser test-gpu test-data test-all lint format types fuzz faults mutate bench bench-speed clean
->>>>>>> g3
+.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz faults mutate bench bench-0-1 bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1|/' \

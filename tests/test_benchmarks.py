@@ -111,13 +111,14 @@ def test_self_masking(environment, tmp_path):
 
 
 @pytest.mark.slow
-<<<<<<< HEAD
 def test_streaming(script):
     _, result = script("streaming", "--rows", "3000", "--method", "mean")
     (record,) = result["records"]
     assert record["stream"]["rows_per_second"] > 0
     assert record["memory"]["peak_gib"] > 0
-=======
+
+
+@pytest.mark.slow
 def test_faults(environment, root):
     done = subprocess.run(
         [sys.executable, root / "benchmarks" / "faults.py", "--n", "4"],
@@ -129,4 +130,3 @@ def test_faults(environment, root):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 rounds, 0 faults" in done.stdout
->>>>>>> g3

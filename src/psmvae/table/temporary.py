@@ -27,28 +27,7 @@ _NAME = re.compile(rf"(\..*\.)[0-9a-f]{{{2 * _TOKEN_BYTES}}}\.tmp")
 @contextmanager
 def locked_file(target: Path) -> Iterator[Path]:
     """Yield a new, locked, empty file beside `target`, and remove it at the end if still there."""
-<<<<<<< HEAD
     remove_stale(target)
-    descriptor, path = _create(target)
-    if fcntl is None:
-        # Windows can neither rename nor remove a file that is open
-        os.close(descriptor)
-    try:
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-        if fcntl is not None:
-            os.close(descriptor)
-
-
-def _create(target: Path) -> tuple[int, Path]:
-    while True:
-        path = target.with_name(f"{_prefix(target)}{secrets.token_hex(_TOKEN_BYTES)}.tmp")
-        # unlike tempfile, os.open applies the umask
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-        if _lock(descriptor) and not _is_at(descriptor, path):
-=======
-    _remove_stale(target)
     with ExitStack() as stack:
         while True:
             path = target.with_name(f"{_prefix(target)}{secrets.token_hex(_TOKEN_BYTES)}.tmp")
@@ -56,10 +35,13 @@ def _create(target: Path) -> tuple[int, Path]:
             stack.callback(path.unlink, missing_ok=True)
             # unlike tempfile, os.open applies the umask
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+            if fcntl is None:
+                # Windows can neither rename nor remove a file that is open
+                os.close(descriptor)
+                break
             stack.callback(os.close, descriptor)
             if not _lock(descriptor) or _is_at(descriptor, path):
                 break
->>>>>>> g3
             # another process took it for a leftover before it was locked
         # removed while it is locked
         stack.callback(path.unlink, missing_ok=True)
