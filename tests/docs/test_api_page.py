@@ -12,6 +12,7 @@ MODULES = (
     "psmvae.simulate",
     "psmvae.multiple",
     "psmvae.plot",
+    "psmvae.ray",
     "psmvae.sensitivity",
     "psmvae.nn.mask",
     "psmvae.table",

@@ -13,10 +13,12 @@ import numpy as np
 import torch
 from torch import distributed
 
-from psmvae import GAINImputer, PSMVAEImputer
+from psmvae import GAINImputer, Network, PSMVAEImputer
 from psmvae.training.shard import ProcessShard
 
 SETTINGS = {"max_epochs": 3, "batch_size": 51, "validation_fraction": 0.0, "random_state": 0}
+
+REGRESSION = Network(width=32, depth=2, residual=False, linear=False, smooth=True)
 
 
 def incomplete_table():
@@ -32,6 +34,7 @@ def imputers(device="cpu"):
     settings = SETTINGS | {"device": device}
     return {
         "PSMVAE": PSMVAEImputer(n_sets=2, n_members=2, draws="model", **settings),
+        "pretrained": PSMVAEImputer(regression=REGRESSION, draws="model", **settings),
         "GAIN": GAINImputer(**settings),
     }
 

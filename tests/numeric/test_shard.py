@@ -20,6 +20,7 @@ def test_two_processes_fit_what_one_fits(together, name):
     """Only the rounding of gradients differs."""
     table, imputer = incomplete_table(), imputers()[name]
     imputer.fit(table)
+    assert (name == "pretrained") == (getattr(imputer.config_, "pretrain_steps", 0) > 0)
     found = np.load(together / f"{name}-0.npz")
     np.testing.assert_allclose(found["weights"], weights(imputer), rtol=0, atol=1e-4)
     np.testing.assert_allclose(found["imputed"], imputer.transform(table), rtol=0, atol=1e-4)
