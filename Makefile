@@ -9,7 +9,7 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz faults mutate bench bench-0-1 bench-speed clean
+.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz faults soak mutate bench bench-0-1 bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1|/' \
@@ -75,6 +75,9 @@ fuzz: $(STAMP)  ## impute N odd tables (default 1,000) with every imputer; SEED=
 
 faults: $(STAMP)  ## run the command line N times (default 200) under signals, full disks, jumping clocks, two writers
 	$(BIN)/python benchmarks/faults.py --n $(or $(N),200) --seed $(or $(SEED),0)
+
+soak: $(STAMP)  ## memory, files and threads of N fits (default 200) in one process; DEVICE=cuda for a GPU
+	$(BIN)/python benchmarks/soak.py --n $(or $(N),200) --device $(or $(DEVICE),cpu)
 
 mutate: $(STAMP)  ## load N mutated model files (default 20,000) under limits of memory and time
 	$(BIN)/python benchmarks/mutate.py --n $(or $(N),20000) --seed $(or $(SEED),0)

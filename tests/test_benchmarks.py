@@ -130,3 +130,10 @@ def test_faults(environment, root):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 rounds, 0 faults" in done.stdout
+
+
+@pytest.mark.slow
+def test_soak(script):
+    _, result = script("soak", "--n", "12", "--rows", "60")
+    assert result["files"] == sorted(result["files"])
+    assert set(result["slope_mb_per_fit"]) == {"memory"}

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from psmvae.cli.formula_check import parsed_formula
 from psmvae.cli.terminal import UsageError
 
 # Names of a formula, beside those of columns and of patsy.
@@ -24,11 +25,15 @@ def formula_analysis(formula: str, family: str, names: Sequence[str]) -> Callabl
         raise ImportError(message) from error
 
     environment = patsy.EvalEnvironment([_FUNCTIONS])
+    try:
+        described = parsed_formula(formula)
+    except patsy.PatsyError as error:
+        raise UsageError(_explain(formula, error, names)) from error
 
     def fit(table: Any) -> Any:
         frame = table.to_pandas()
         try:
-            y, x = patsy.dmatrices(formula, frame, environment, return_type="dataframe")
+            y, x = patsy.dmatrices(described, frame, environment, return_type="dataframe")
         except patsy.PatsyError as error:
             raise UsageError(_explain(formula, error, names)) from error
         y = _response(y, family)
