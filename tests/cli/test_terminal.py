@@ -104,7 +104,7 @@ def test_interrupt_during_fit_exits_with_its_signal_and_writes_no_file(
 ):
     output = tmp_path / ("filled.csv" if command == "impute" else "m.safetensors")
     running = in_terminal(command, big_table, "-o", output, "--epochs", 100_000, "--device", "cpu")
-    running.read_until(r"epoch .*\d+/100000")
+    running.read_until(r"epoch .*\d+/\d+")
     running.process.send_signal(number)
     assert running.end() == 128 + number
     assert "error: interrupted" in running.text

@@ -194,7 +194,7 @@ class DeepImputer(Imputer):
                 )
                 self._finish_fit(result.history, x, m)
                 if report is not None and result.history:
-                    report(dataclasses.replace(result.history[-1], phase="masks"))
+                    report(result.history[-1].in_phase("masks"))
                 self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted

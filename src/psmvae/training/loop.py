@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -88,7 +88,7 @@ def train(
         trainer.run(wrap_loss)
         if data.has_validation_cells:
             if callback is not None and trainer.result.history:
-                callback(replace(trainer.result.history[-1], phase="calibration"))
+                callback(trainer.result.history[-1].in_phase("calibration"))
             recipe.calibrate(data, noise, calibration_fraction)
     mask = data.validation_mask
     trainer.result.validation_mask = mask if order is None else mask[:, order.argsort()]

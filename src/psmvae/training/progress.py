@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,18 @@ class Progress:
     best_validation_error: float | None
     seconds: float
     seconds_left: float | None
+
+    def in_phase(self, phase: str) -> Self:
+        """Return the same progress at the start of a later phase, whose time is not known.
+
+        Parameters
+        ----------
+        phase : str
+            The phase that starts.
+
+        Returns
+        -------
+        Progress
+            With this phase, and None for ``seconds_left``.
+        """
+        return replace(self, phase=phase, seconds_left=None)
