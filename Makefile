@@ -9,7 +9,7 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz faults soak mutate bench bench-0-1 bench-speed clean
+.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz faults soak audit mutate bench bench-0-1 bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1|/' \
@@ -79,6 +79,11 @@ faults: $(STAMP)  ## run the command line N times (default 200) under signals, f
 soak: $(STAMP)  ## memory, files and threads of N fits (default 200) in one process; DEVICE=cuda for a GPU
 	$(BIN)/python benchmarks/soak.py --n $(or $(N),200) --device $(or $(DEVICE),cpu)
 
+audit:  ## advisories about the pinned versions, by pip-audit in an environment of its own
+	test -x .audit/bin/python || $(PYTHON) -m venv .audit
+	.audit/bin/python -m pip install --quiet 'pip-audit>=2.7'
+	.audit/bin/python benchmarks/audit.py
+
 mutate: $(STAMP)  ## load N mutated model files (default 20,000) under limits of memory and time
 	$(BIN)/python benchmarks/mutate.py --n $(or $(N),20000) --seed $(or $(SEED),0)
 
@@ -108,5 +113,5 @@ bench-speed: $(STAMP)  ## the command line, growing tables, and a CUDA device
 	$(BIN)/python benchmarks/gpu.py
 
 clean:  ## remove .venv and all generated files
-	rm -rf $(VENV) demo build dist docs/_build docs/generated docs/auto_examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .audit demo build dist docs/_build docs/generated docs/auto_examples .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -137,3 +137,33 @@ def test_soak(script):
     _, result = script("soak", "--n", "12", "--rows", "60")
     assert result["files"] == sorted(result["files"])
     assert set(result["slope_mb_per_fit"]) == {"memory"}
+
+
+FINE = {"name": "a", "version": "1", "vulns": []}
+BAD = {
+    "name": "b",
+    "version": "2",
+    "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"], "aliases": []}],
+}
+SKIPPED = {"name": "c", "skip_reason": "Dependency not found on PyPI"}
+
+
+class TestAudit:
+    def test_all_fine(self, benchmark):
+        code, lines = benchmark("audit").report([FINE], "")
+        assert (code, lines) == (0, ["1 packages audited, 0 with advisories"])
+
+    def test_an_advisory(self, benchmark):
+        code, lines = benchmark("audit").report([FINE, BAD, SKIPPED], "")
+        assert code == 1
+        assert lines[0] == "b 2: PYSEC-1, fixed in 3"
+        assert lines[-1] == "NOT AUDITED: c"
+
+    def test_packages_that_were_skipped_are_no_success(self, benchmark):
+        assert benchmark("audit").report([FINE, SKIPPED], "")[0] == 2
+        code, lines = benchmark("audit").report([SKIPPED], "")
+        assert code == 2
+        assert lines[0].startswith("NOT AUDITED")
+        assert benchmark("audit").report([], "no route")[1] == [
+            "NOT AUDITED: no advisories could be read (no route)"
+        ]

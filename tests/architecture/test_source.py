@@ -43,6 +43,20 @@ def test_nothing_is_unpickled():
     assert found == []
 
 
+def test_no_network_and_no_other_programs():
+    modules = {"subprocess", "socket", "urllib", "http", "requests", "ftplib", "ssl", "asyncio"}
+    found = []
+    for place, node in nodes():
+        if isinstance(node, ast.Import):
+            found += [place for one in node.names if one.name.partition(".")[0] in modules]
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in modules:
+            found.append(place)
+        calls = ("os.system", "os.popen", "os.execv", "os.posix_spawn")
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in calls:
+            found.append(place)
+    assert found == []
+
+
 def test_tensors_are_created_with_a_data_type():
     """PyTorch's default data type, which a user may change, must not matter."""
     found = []

@@ -118,7 +118,9 @@ def _is_dataset(X: Any) -> bool:
 
 
 def _is_lazy(X: Any) -> bool:
-    return nw.dependencies.is_polars_lazyframe(X) or isinstance(X, nw.LazyFrame)
+    if isinstance(X, nw.DataFrame | nw.LazyFrame):
+        return isinstance(X, nw.LazyFrame)
+    return bool(nw.dependencies.is_polars_lazyframe(X))
 
 
 def _is_frame(X: Any) -> bool:
