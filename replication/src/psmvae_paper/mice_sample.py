@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psmvae import MICEImputer
+from psmvae.imputers.blocks import BlockSeed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,5 +22,5 @@ class MICESampleImputer(MICEImputer):
     """
 
     def _points(self, x: NDArray[np.float64], m: NDArray[np.bool_]) -> NDArray[Any]:
-        drawn: NDArray[Any] = self._draws(x, m, 1, self._seed(1))[:, 0]
+        drawn: NDArray[Any] = self._draws(x, m, 1, BlockSeed(self._seed(1)))[:, 0]
         return drawn
