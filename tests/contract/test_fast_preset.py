@@ -86,15 +86,12 @@ def test_pretraining_lowers_the_error_of_a_curved_table(few_steps):
     assert reported == [
         *(("pre-training", epoch) for epoch in (10, 20)),
         *(("training", epoch) for epoch in (21, 22, 23)),
-        ("calibration", 23),
-        ("masks", 23),
     ]
-    assert imputer.history_ == seen[:5]
+    assert imputer.history_ == seen
     assert imputer.n_epochs_ == 23
     assert {progress.max_epochs for progress in seen} == {23}
     assert all(progress.seconds_left >= 0 for progress in imputer.history_)
     assert imputer.history_[-1].seconds_left == 0.0
-    assert [progress.seconds_left for progress in seen[5:]] == [None, None]
     assert imputer.best_validation_error_ < 0.6
 
 

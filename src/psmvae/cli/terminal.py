@@ -70,9 +70,9 @@ class Terminal:
                     task,
                     completed=epoch.epoch,
                     total=epoch.expected_epochs,
-                    phase=PHASES.get(epoch.phase, epoch.phase.capitalize()),
+                    phase=epoch.phase.capitalize(),
                     error="" if error is None else f"validation error {error:.4f}",
-                    left="" if left is None else f"about {_clock(left)} left",
+                    left="finishing" if left == 0 else f"about {_clock(left or 0.0)} left",
                 )
 
             yield show
@@ -105,10 +105,6 @@ class Terminal:
         with warnings.catch_warnings():
             warnings.showwarning = show
             yield
-
-
-# What the progress bar calls the phases of a fit.
-PHASES = {"masks": "Comparing explanations of the masks"}
 
 
 def _clock(seconds: float) -> str:

@@ -157,8 +157,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         y : ignored
             Present for API consistency.
         callback : callable, optional
-            Called with a `Progress` after every epoch and when a later phase of the fit starts, by
-            imputers that train in epochs.
+            Called with a `Progress` after every epoch, by imputers that train in epochs.
         sample_rows : int, default=500_000
             Rows of a source to fit to: a uniform sample, and the rows with rare levels or the
             smallest or largest number of a column. It depends on `random_state`, and not on the

@@ -192,10 +192,8 @@ class DeepImputer(Imputer):
                 result = train(
                     self._recipe(), x, m, self.config_, noise, report, began, shard=self._shard
                 )
-                self._finish_fit(result.history, x, m)
-                if report is not None and result.history:
-                    report(result.history[-1].in_phase("masks"))
-                self._fit_draws(encoded, result.validation_mask, began)
+            self._finish_fit(result.history, x, m)
+            self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
         return result.interrupted
 

@@ -87,8 +87,6 @@ def train(
         trainer = Trainer(recipe, data, config, noise, budget, interrupt, callback, shard)
         trainer.run(wrap_loss)
         if data.has_validation_cells:
-            if callback is not None and trainer.result.history:
-                callback(trainer.result.history[-1].in_phase("calibration"))
             recipe.calibrate(data, noise, calibration_fraction)
     mask = data.validation_mask
     trainer.result.validation_mask = mask if order is None else mask[:, order.argsort()]

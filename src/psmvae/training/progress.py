@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -13,8 +12,7 @@ class Progress:
     Parameters
     ----------
     phase : str
-        "pre-training", "training", "calibration" or "masks" (explanations of the masks are
-        compared).
+        "pre-training" or "training".
     epoch : int
         Epochs done, those of pre-training included.
     expected_epochs : int
@@ -41,18 +39,3 @@ class Progress:
     best_validation_error: float | None
     seconds: float
     seconds_left: float | None
-
-    def in_phase(self, phase: str) -> Self:
-        """Return the same progress at the start of a later phase, whose time is not known.
-
-        Parameters
-        ----------
-        phase : str
-            The phase that starts.
-
-        Returns
-        -------
-        Progress
-            With this phase, and None for ``seconds_left``.
-        """
-        return replace(self, phase=phase, seconds_left=None)
