@@ -114,10 +114,11 @@ def scales(record: dict[str, Any]) -> str:
 
 def streams(record: dict[str, Any]) -> str:
     """One table of all devices and methods."""
-    records = list(record["records"])
-    for path in sorted(RESULTS.glob("streaming_*.json")):
-        records += json.loads(path.read_text())["records"]
-    return streaming.markdown(records)
+    found = [record] + [json.loads(path.read_text()) for path in RESULTS.glob("streaming_*.json")]
+    records = [
+        one | {"cores": each["machine"]["cpus"]} for each in found for one in each["records"]
+    ]
+    return streaming.markdown(sorted(records, key=lambda one: (one["device"], one["rows"])))
 
 
 PARTS: dict[str, Callable[[dict[str, Any]], str]] = {

@@ -159,18 +159,18 @@ def compare(folder: Path, rows: int, given: argparse.Namespace) -> dict[str, Any
 
 
 def markdown(records: list[dict[str, Any]]) -> str:
-    """One row for each measurement."""
+    """One row for each measurement; ``cores`` are those of the machine."""
     lines = [
-        "| table | GB | method | device | fit, s | files to files, s | rows a second | GiB "
+        "| table | GB | method | device | cores | fit, s | files to files, s | rows a second | GiB "
         "| in memory, s | GiB | rows a second, files / memory |",
-        "| --- | ---: | --- | --- " + "| ---: " * 7 + "|",
+        "| --- | ---: | --- | --- " + "| ---: " * 8 + "|",
     ]
     for one in records:
         there, here = one["stream"], one.get("memory")
         cells = [
             f"{one['rows']:,} × {one['columns']}", f"{one['input_gb']:.2f}", one["method"],
-            one["device"], f"{one['fit_seconds']:.0f}", f"{there['seconds']:.1f}",
-            f"{there['rows_per_second']:,.0f}", f"{there['peak_gib']:.2f}",
+            one["device"], f"{one['cores']}", f"{one['fit_seconds']:.0f}",
+            f"{there['seconds']:.1f}", f"{there['rows_per_second']:,.0f}", f"{there['peak_gib']:.2f}",
         ]  # fmt: skip
         ratio = here and there["rows_per_second"] / here["rows_per_second"]
         cells += (
