@@ -170,7 +170,8 @@ def markdown(records: list[dict[str, Any]]) -> str:
         cells = [
             f"{one['rows']:,} × {one['columns']}", f"{one['input_gb']:.2f}", one["method"],
             one["device"], f"{one['cores']}", f"{one['fit_seconds']:.0f}",
-            f"{there['seconds']:.1f}", f"{there['rows_per_second']:,.0f}", f"{there['peak_gib']:.2f}",
+            f"{there['seconds']:.1f}", f"{there['rows_per_second']:,.0f}",
+            f"{there['peak_gib']:.2f}",
         ]  # fmt: skip
         ratio = here and there["rows_per_second"] / here["rows_per_second"]
         cells += (
