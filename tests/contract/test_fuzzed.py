@@ -79,7 +79,9 @@ class TestSetOutput:
         table = table if kind == "pandas" else table.to_numpy()
         imputer = IMPUTERS["Mean"]().fit(table).set_output(transform="polars")
         name = "n" if kind == "pandas" else "x0"
-        with pytest.raises(TypeError, match=rf"set_output.* cannot hold column '{name}'; convert"):
+        with pytest.raises(
+            TypeError, match=rf"set_output.* cannot hold column '{name}' \([oO]bject\); convert"
+        ):
             imputer.transform(table)
 
     def test_labels_that_are_not_strings(self):
@@ -88,6 +90,7 @@ class TestSetOutput:
         assert imputer.transform(table)[:, 1].to_list() == ["a", "b", "a"]
 
 
+@pytest.mark.skipif(not hasattr(pa, "string_view"), reason="this pyarrow has no string_view")
 def test_the_long_format_of_text_that_arrow_cannot_move():
     text = pa.array(["a", None, "b", "a"], pa.string_view())
     table = pa.table({"word": text, "x": [1.5, None, 2.5, 3.5]})

@@ -179,7 +179,8 @@ class Arrow:
 
     def __init__(self, rng):
         self.n_chunks = int(rng.choice([1, 1, 2, 3]))
-        self.text = [pa.string(), pa.large_string(), pa.string_view()][rng.integers(3)]
+        view = getattr(pa, "string_view", pa.large_string)()
+        self.text = [pa.string(), pa.large_string(), view][rng.integers(3)]
         self.index_type = [pa.int8(), pa.int32()][rng.integers(2)]
 
     def build(self, columns):

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 import psmvae
 from psmvae import MICEImputer, plot
@@ -134,7 +135,7 @@ def test_densities_of_a_column(mi, ax):
     assert plot.densities(mi, "bmi", ax=ax) is ax
     assert len(ax.lines) == 1 + mi.m
     for line in ax.lines:
-        assert np.trapezoid(line.get_ydata(), line.get_xdata()) == pytest.approx(1, abs=0.05)
+        assert trapezoid(line.get_ydata(), line.get_xdata()) == pytest.approx(1, abs=0.05)
 
 
 def test_densities_of_all_columns(mi):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.chained.numeric import MIN_HELD_OUT, P_NOT_USED
-from psmvae.chained.regression import Draws, dependent
+from psmvae.chained.regression import Draws, dependent, transposed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -93,7 +93,7 @@ def fit_levels(
     the regression of a number: their coefficients would be drawn from the prior.
     """
     away = x - x.mean(1, keepdims=True)
-    dropped = dependent((away.mT @ away).mean(0), x.shape[1])
+    dropped = dependent((transposed(away) @ away).mean(0), x.shape[1])
     x = np.where(dropped, 0.0, x)
     counts = np.bincount(codes, minlength=n_levels)
     order = np.arange(n_levels) if ordered else np.argsort(-counts, kind="stable")
@@ -143,8 +143,8 @@ def _newton(
     for _ in range(N_NEWTON):
         p = _sigmoid(_linear(design, at) + offset)
         weight = np.maximum(p * (1 - p), 1e-6)
-        hessian = (design * weight[..., None]).mT @ design + precision * np.eye(n)
-        gradient = _linear(design.mT, answer - p) - precision * at
+        hessian = transposed(design * weight[..., None]) @ design + precision * np.eye(n)
+        gradient = _linear(transposed(design), answer - p) - precision * at
         step = np.linalg.solve(hessian, gradient[..., None])[..., 0]
         # a full Newton step can overshoot where the fit is almost separated
         at = at + np.clip(step, -4.0, 4.0)
@@ -174,8 +174,8 @@ def _learned_coef(
 def _weighted_fit(design: Floats, y: Floats, weight: Floats) -> Floats:
     """Return the coefficients of a weighted regression of ``y`` ``(row,)``."""
     weighted = design * weight[..., None]
-    gram = weighted.mT @ design + 1e-6 * np.eye(design.shape[-1])
-    return np.asarray(np.linalg.solve(gram, weighted.mT @ y[:, None])[..., 0])
+    gram = transposed(weighted) @ design + 1e-6 * np.eye(design.shape[-1])
+    return np.asarray(np.linalg.solve(gram, transposed(weighted) @ y[:, None])[..., 0])
 
 
 def _odds(probability: Floats, order: Ints, q: int) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from psmvae.chained.regression import Draws, Posterior, regress
+from psmvae.chained.regression import Draws, Posterior, regress, transposed
 from psmvae.chained.tilt import take_one
 
 Floats = NDArray[np.float64]
@@ -253,7 +253,7 @@ def _project(terms: Floats, learned: Floats, found: Posterior) -> tuple[Floats, 
     """Return coefficients and level of the terms in a regression of the learned prediction."""
     level = np.full(len(terms), learned.mean())
     away = terms - found.center[:, None]
-    products = away.mT @ (learned - learned.mean())[:, None]
+    products = transposed(away) @ (learned - learned.mean())[:, None]
     return np.asarray((found.covariance @ products)[..., 0]), level
 
 

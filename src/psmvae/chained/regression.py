@@ -68,7 +68,7 @@ def regress(
     n_chains, n_rows, n_terms = terms.shape
     center, level = terms.mean(1), y.mean(1)
     x, t = terms - center[:, None], y - level[:, None]
-    gram, xy = x.mT @ x, (x.mT @ t[..., None])[..., 0]
+    gram, xy = transposed(x) @ x, (transposed(x) @ t[..., None])[..., 0]
     total = (t * t).sum(1)
     precision = np.zeros((n_chains, n_terms))
     dropped = dependent(gram[:, :n_flat, :n_flat].mean(0), n_rows)
@@ -90,10 +90,15 @@ def regress(
     scale = np.sqrt(squares / freedom)
     sigma = np.sqrt(squares / rng.chisquare(freedom))
     # if L Lᵀ is the precision, L⁻ᵀ times standard Normal numbers has its inverse as covariance
-    root = np.linalg.inv(np.linalg.cholesky(inner)).mT
+    root = transposed(np.linalg.inv(np.linalg.cholesky(inner)))
     coef = mean + sigma[:, None] * _apply(root, rng.normal(n_terms))
     intercept = level + sigma / np.sqrt(n_rows) * rng.normal(1)[:, 0]
     return Posterior(center, mean, level, coef, intercept, scale, sigma, covariance)
+
+
+def transposed(matrices: Floats) -> Floats:
+    """Return matrices with their last two axes swapped; ``mT`` of arrays came with NumPy 2."""
+    return np.swapaxes(matrices, -1, -2)
 
 
 def dependent(gram: Floats, n_rows: int) -> NDArray[np.bool_]:

@@ -34,7 +34,6 @@ from psmvae.table.frames import Frame, array_names, open_table
 from psmvae.table.numbers import ABSENT, share
 from psmvae.table.schema import Schema
 from psmvae.table.sections import Section, as_html, shortened
-from psmvae.table.wording import quoted
 from psmvae.training.progress import Progress
 
 # Rows of a source that a fit uses.
@@ -582,6 +581,9 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
 
 def named(X: Any) -> Any:
     """Return X as scikit-learn's `validate_data` expects it: a frame, or an array."""
+    if isinstance(X, nw.DataFrame):
+        # the names of its columns are known to newer versions of scikit-learn only
+        X = X.to_native()
     return X if hasattr(X, "columns") or hasattr(X, "column_names") else np.asarray(X)
 
 
@@ -600,7 +602,7 @@ def in_container(table: Any, container: Literal["pandas", "polars"], schema: Sch
             chosen = {name: columns[name] for name in names}
             return nw.from_dict(chosen, backend=container).to_native()
 
-        return _converted(schema.names, convert, container)
+        return _converted(dict.fromkeys(schema.names, "object"), convert, container)
     names = open_table(table).names
     wanted = schema.names if set(names) == set(schema.names) else names
     position = {name: at for at, name in enumerate(names)}
@@ -618,20 +620,21 @@ def in_container(table: Any, container: Literal["pandas", "polars"], schema: Sch
         part = frame if len(names) == len(wanted) else frame.select(*names)
         return part.to_pandas() if container == "pandas" else part.to_polars()
 
-    return _converted(wanted, select, container)
+    return _converted(frame.schema, select, container)
 
 
 def _converted(
-    names: Sequence[str], convert: Callable[[Sequence[str]], Any], container: str
+    dtypes: Mapping[str, Any], convert: Callable[[Sequence[str]], Any], container: str
 ) -> Any:
     """Return the converted columns; raise TypeError with those that another library cannot hold."""
     try:
-        return convert(names)
+        return convert(list(dtypes))
     except _NOT_HELD as error:
-        wrong = [name for name in names if not _can_convert(name, convert)]
+        wrong = [name for name in dtypes if not _can_convert(name, convert)]
+        listed = ", ".join(f"{name!r} ({dtypes[name]})" for name in wrong)
         raise TypeError(
-            f"set_output(transform={container!r}) cannot hold column {quoted(wrong)}; convert it "
-            "first, or use set_output(transform='default')"
+            f"set_output(transform={container!r}) cannot hold column {listed}; convert it first, "
+            "or use set_output(transform='default')"
         ) from error
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.chained.regression import transposed
+
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -50,7 +52,7 @@ class Family:
 
     def gamma(self, theta: Floats) -> Floats:
         """Return γ ``(..., bin)`` of parameters ``(..., parameter)``."""
-        return np.asarray(theta @ self.design.mT + self.base)
+        return np.asarray(theta @ transposed(self.design) + self.base)
 
 
 @dataclass(frozen=True)
