@@ -196,3 +196,15 @@ class TestBounds:
         imputer = MICEImputer(kinds={"count": "count"}, random_state=0).fit(table)
         drawn = np.concatenate([draw["count"][hidden] for draw in imputer.sample(table, 5)])
         assert np.quantile(drawn, 0.1) == pytest.approx(np.quantile(count[hidden], 0.1), rel=0.3)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "categorical"])
+def test_a_single_observed_level_of_several_is_imputed(kind):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50), "c": ["x"] * 50})
+    frame.loc[:5, "c"] = None
+    frame.loc[3:9, "a"] = np.nan
+    imputer = MICEImputer(kinds={"c": (kind, ["x", "y", "z"])}, random_state=0).fit(frame)
+    for filled in (imputer.transform(frame), *imputer.sample(frame, n=2)):
+        assert set(filled["c"]) == {"x"}
+        assert not filled["a"].isna().any()

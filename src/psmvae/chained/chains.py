@@ -420,7 +420,9 @@ def _targets(
         may = predictors.group != j
         if allowed is not None:
             may &= allowed[j, predictors.group]
-        y = z[rows, predictors.of(j)[0]]
+        own = predictors.of(j)
+        # a column with a single observed level has no codes
+        y = z[rows, own[0]] if len(own) else np.zeros(np.count_nonzero(rows))
         association = np.abs((z[rows] * (y - y.mean())[:, None]).mean(0))
         candidates = np.flatnonzero(may)
         best = candidates[np.argsort(-association[candidates], kind="stable")[:MAX_LINEAR]]
