@@ -9,7 +9,7 @@ WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-all lint format types fuzz faults soak audit mutate bench bench-0-1 bench-speed clean
+.PHONY: help install demo docs test test-replication test-slow test-browser test-ray test-gpu test-data test-versions test-all lint format types fuzz faults soak audit mutate bench bench-0-1 bench-speed clean
 
 help:  ## show this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1|/' \
@@ -83,6 +83,10 @@ audit:  ## advisories about the pinned versions, by pip-audit in an environment 
 	test -x .audit/bin/python || $(PYTHON) -m venv .audit
 	.audit/bin/python -m pip install --quiet 'pip-audit>=2.7'
 	.audit/bin/python benchmarks/audit.py
+
+test-versions: $(STAMP)  ## the fast tests with the oldest and newest dependencies on each Python found; writes docs/versions.md
+	$(BIN)/python benchmarks/versions.py run
+	$(BIN)/python benchmarks/versions.py page
 
 mutate: $(STAMP)  ## load N mutated model files (default 20,000) under limits of memory and time
 	$(BIN)/python benchmarks/mutate.py --n $(or $(N),20000) --seed $(or $(SEED),0)

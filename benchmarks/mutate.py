@@ -1,8 +1,9 @@
 """Load mutated model files under limits of memory and time.
 
 A mutated file must raise a ValueError that names it, or load and impute. Everything else is a
-fault: another exception, much memory, or a long time. Each fault is printed with the number that
-reproduces it::
+fault: another exception, much memory, a long time, files that stay open, or changed settings of the
+process. A file that loads may impute other values than the original: nothing tells changed weights
+from others. Each fault is printed with the number that reproduces it::
 
     python benchmarks/mutate.py --n 20000 --seed 0
     python benchmarks/mutate.py --seed 0 --only 1234
@@ -13,7 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import pickle
 import random
+import re
 import resource
 import signal
 import struct
@@ -30,6 +34,7 @@ import numpy as np
 import pandas as pd
 
 import psmvae
+from psmvae.imputers.loading import IMPUTERS
 
 # A load may take this much more address space than the process has, and this many seconds.
 MEMORY, SECONDS = 2**30, 20
@@ -67,11 +72,27 @@ def models(folder: Path, frame: pd.DataFrame) -> list[bytes]:
     kinds = {"positive": "positive", "count": "count", "grade": "ordinal"}
     small = {"network": psmvae.Network(width=8, depth=1), "max_epochs": 1, "n_draws": 4}
     common = {"kinds": kinds, "random_state": 0}
+    deep = {"device": "cpu", **small, **common}
     imputers = [
-        psmvae.PSMVAEImputer(mask_model="self", n_sets=2, device="cpu", **small, **common),
-        psmvae.NotMIWAEImputer(draws="model", device="cpu", **small, **common),
+        psmvae.PSMVAEImputer(mask_model="self", n_sets=2, **deep),
+        psmvae.PSMVAEImputer(
+            **(deep | {"kinds": {"count": "count", "grade": "ordinal:0,1,2,3"}}),
+            n_members=2,
+            numeric_draws="pmm",
+            mask_model=psmvae.LogisticMask(["real"], sign="high"),
+            regression=psmvae.Network(width=4, depth=1),
+            bounds={"real": (-50, 50)},
+            derived={"positive": "exp(real)"},
+            handle_unknown="missing",
+        ),
+        psmvae.NotMIWAEImputer(draws="model", **deep),
+        psmvae.MIWAEImputer(scale="student", n_train_draws=2, **deep),
+        psmvae.GMVAEImputer(mask_model="network", n_sets=2, **deep),
+        psmvae.DLGMImputer(n_sets=2, **deep),
+        psmvae.VAEImputer(**deep),
         psmvae.GAINImputer(network=small["network"], max_epochs=1, device="cpu", **common),
         psmvae.MICEImputer(mask_model="self", max_iter=1, **common),
+        psmvae.MICEImputer(method="pmm", predictors={"real": ["count"]}, max_iter=1, **common),
         psmvae.MissForestImputer(n_estimators=2, max_iter=1, n_jobs=1, **common),
         psmvae.MeanImputer(**common),
     ]
@@ -181,17 +202,84 @@ def mutate_bytes(content: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
+def mutate_text(content: bytes, rng: random.Random) -> bytes:
+    """Change the text of the JSON document: what Python's parser accepts and JSON has not."""
+    header, data = split(content)
+    text = header["__metadata__"]["document"]
+    at = rng.randrange(len(text))
+    match rng.randrange(6):
+        case 0:
+            text = text[:at]
+        case 1:
+            # the second of two equal keys counts
+            text = '{"class": "MeanImputer", ' + text[1:-1] + ', "n_rows": 3}'
+        case 2:
+            number = rng.choice(["NaN", "-Infinity", "1e999", "9" * 5000, "1" * 300, "-0", "1.0"])
+            text = re.sub(
+                r"(?<=[:\[ ])-?\d+(\.\d+)?(?=[,\]}])", number, text, count=rng.randrange(1, 9)
+            )
+        case 3:
+            text = text.replace('"', rng.choice(['"\\ud800', '"\\u0000', '"\u202e']), 20)
+        case 4:
+            text = rng.choice(["", "null", "[]", "{}", '""', "0", "{" * 9, text + text])
+        case _:
+            text = text[:at] + rng.choice(list('{}[],:"0 \n\\')) + text[at + 1 :]
+    header["__metadata__"]["document"] = text
+    return join(header, data)
+
+
+def mutate_kind(content: bytes, rng: random.Random) -> bytes:
+    """Change the class of the imputer, or the format of the file."""
+    header, data = split(content)
+    metadata = header["__metadata__"]
+    document = json.loads(metadata["document"])
+    match rng.randrange(4):
+        case 0:
+            document["class"] = rng.choice([*IMPUTERS, "os.system", "builtins.eval", "Imputer"])
+        case 1:
+            metadata["format_version"] = rng.choice(["", "0", "14", "-1", "1e9", "9" * 5000, "x"])
+        case 2:
+            metadata["format"] = rng.choice(["", "pt", "psmvae"])
+        case _:
+            return rng.choice([pickle.dumps({"a": 1}), b"PK\x03\x04" + content, content[8:], b""])
+    metadata["document"] = json.dumps(document)
+    return join(header, data)
+
+
+def mixed(one: bytes, other: bytes, rng: random.Random) -> bytes:
+    """Put the document of one model on the tensors of another."""
+    header, data = split(one)
+    own, foreign = header["__metadata__"], split(other)[0]["__metadata__"]
+    if rng.random() < 0.5:
+        own["document"] = foreign["document"]
+        return join(header, data)
+    documents = [json.loads(text["document"]) for text in (own, foreign)]
+    for name in rng.sample(list(documents[1]), rng.randrange(1, len(documents[1]))):
+        documents[0][name] = documents[1][name]
+    own["document"] = json.dumps(documents[0])
+    return join(header, data)
+
+
 MUTATIONS = [*[mutate_document] * 5, mutate_header, mutate_header, mutate_data, mutate_data]
-MUTATIONS += [mutate_bytes]
+MUTATIONS += [mutate_bytes, mutate_text, mutate_kind]
 
 
-def mutated(contents: list[bytes], seed: int, number: int) -> bytes:
-    """Return mutated file ``number``."""
+def mutated(contents: list[bytes], seed: int, number: int) -> tuple[bytes, bytes]:
+    """Return mutated file ``number``, and the file that it was made of."""
     rng = random.Random(f"{seed} {number}")  # noqa: S311
-    return rng.choice(MUTATIONS)(rng.choice(contents), rng)
+    original = rng.choice(contents)
+    if rng.random() < 0.05:
+        return mixed(original, rng.choice(contents), rng), original
+    return rng.choice(MUTATIONS)(original, rng), original
 
 
-def outcome(path: Path, frame: pd.DataFrame) -> str:
+def settings() -> tuple[Any, ...]:
+    """Return what loading and imputing must leave as it is."""
+    n_files = len(list(Path("/proc/self/fd").iterdir()))
+    return n_files, random.getstate(), list(warnings.filters), np.geterr(), dict(os.environ)
+
+
+def outcome(path: Path, frame: pd.DataFrame, expected: pd.DataFrame | None = None) -> str:
     """Load a file and impute with it; return "refused", "loaded", "failed" or a fault."""
     try:
         imputer = psmvae.load(path, device="cpu")
@@ -202,11 +290,14 @@ def outcome(path: Path, frame: pd.DataFrame) -> str:
         imputer.sample(frame, 1)
     except (ValueError, TypeError):
         return "loaded, and refused the table"
-    observed = frame.notna()
+    # observed cells of derived columns are computed again where a column of the formula was filled
+    observed = frame.notna() & ~frame.columns.isin(list(imputer.schema_.formulas))
     kept = (filled.where(observed) == frame.where(observed)) | ~observed
     if set(filled.columns) == set(frame.columns) and not kept.to_numpy().all():
         return "fault: observed cells changed"
-    return "loaded"
+    if expected is None:
+        return "loaded"
+    return "loaded, equal" if filled.equals(expected) else "loaded, other values"
 
 
 class _TooLongError(Exception):
@@ -231,19 +322,25 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         contents = models(Path(folder), frame)
         path = Path(folder) / "mutated.safetensors"
+        expected = {}
         for content in contents:
             path.write_bytes(content)
             if (first := outcome(path, frame)) != "loaded":
                 raise AssertionError(first)
+            expected[content] = psmvae.load(path, device="cpu").transform(frame)
+        before = settings()
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, -1))
         numbers = range(arguments.n) if arguments.only is None else [arguments.only]
         for number in numbers:
-            path.write_bytes(mutated(contents, arguments.seed, number))
+            content, original = mutated(contents, arguments.seed, number)
+            path.write_bytes(content)
             began = time.perf_counter()
             signal.alarm(SECONDS)
             try:
-                found = outcome(path, frame)
+                found = outcome(path, frame, expected[original])
+                if settings() != before:
+                    found, before = "fault: settings of the process changed", settings()
             except Exception as error:  # noqa: BLE001
                 found = f"fault: {type(error).__name__}"
                 if arguments.only is not None:

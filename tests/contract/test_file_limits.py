@@ -179,6 +179,9 @@ def test_values_out_of_range(refused, path, value):
         ("plain/chains/dropped/0", [99]),
         ("plain/chains/bounds/0", ["low", None]),
         ("plain/chains/pmm/0", "no"),
+        # normal draws have no donors
+        ("plain/chains/pmm/0", True),
+        ("plain/chains/settings/numeric_draws", "residuals"),
     ],
 )
 def test_chains_out_of_range(refused, path, value):

@@ -149,6 +149,9 @@ def _parameters(
     start = (settings.n_kept, settings.n_chains)
     if shapes != _shapes(start, n_terms, shapes, has_levels=has_levels):
         raise ValueError(f"The parameters of column {j} do not fit its predictors.")
+    draws_donors = not has_levels and (target.pmm or settings.numeric_draws != "normal")
+    if draws_donors and fields["donor"].shape[2] == 0:
+        raise ValueError(f"The parameters of column {j} have no donors.")
     if has_levels and not all(are_positions(order, n_levels) for order in fields["order"]):
         raise ValueError(f"The parameters of column {j} have levels that do not exist.")
     if has_levels and fields["shares"].shape[1] != n_levels:
