@@ -198,6 +198,7 @@ class TestBounds:
         assert np.quantile(drawn, 0.1) == pytest.approx(np.quantile(count[hidden], 0.1), rel=0.3)
 
 
+@pytest.mark.filterwarnings("ignore:columns with one distinct observed value")
 @pytest.mark.parametrize("kind", ["ordinal", "categorical"])
 def test_a_single_observed_level_of_several_is_imputed(kind):
     rng = np.random.default_rng(0)
