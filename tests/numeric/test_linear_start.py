@@ -51,11 +51,29 @@ def test_prior_is_chosen_for_each_member():
     good = factor + 0.3 * torch.randn(f.shape, generator=generator, dtype=torch.float64)
     both = torch.cat([good, f])
     seen, out = visible.expand(both.shape), validation.expand(both.shape)
-    plain = fit_factor_analysis(both, seen, 20)
+    plain = fit_factor_analysis(both, seen, 20, validation=out)
     taken = fit_with_validated_prior(both, seen, out, 20)
     for one, two in zip(plain, taken, strict=True):
         torch.testing.assert_close(one[0], two[0])
     assert not torch.allclose(plain.loading[1], taken.loading[1])
+
+
+def test_em_stops_where_more_steps_do_not_lower_the_validation_error():
+    generator = torch.Generator().manual_seed(3)
+    z = torch.randn(1, 400, 2, generator=generator, dtype=torch.float64)
+    loading = torch.randn(2, 8, generator=generator, dtype=torch.float64)
+    f = z @ loading + 0.5 * torch.randn(1, 400, 8, generator=generator, dtype=torch.float64)
+    chance = torch.rand(f.shape, generator=generator)
+    visible, validation = (chance < 0.7).double(), (chance > 0.9).double()
+    stopped = fit_factor_analysis(f, visible, 2, validation=validation)
+    steps_20 = fit_factor_analysis(f, visible, 2, max_iter=20)
+    torch.testing.assert_close(stopped.loading, steps_20.loading)
+    long = r_squared(fit_factor_analysis(f, visible, 2, max_iter=400), f, visible, validation)
+    assert float(long - r_squared(stopped, f, visible, validation)) < 0.005
+    # cells that are not visible and not validation cells have no influence
+    other = torch.where((visible + validation).bool(), f, 100.0)
+    again = fit_factor_analysis(other, visible, 2, validation=validation)
+    torch.testing.assert_close(stopped.loading, again.loading)
 
 
 def test_without_validation_cells_the_first_prior_is_used():

@@ -25,9 +25,10 @@ class Categorical:
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Return the log probability of the code x."""
-        shape = torch.broadcast_shapes(self.log_p.shape[:-1], x.shape)
-        codes = x.long().expand(shape).unsqueeze(-1)
-        return self.log_p.expand(*shape, -1).gather(-1, codes).squeeze(-1)
+        # not torch.broadcast_shapes: its first call imports sympy, which takes half a second
+        _, codes = torch.broadcast_tensors(self.log_p[..., 0], x.long())
+        log_p = self.log_p.expand(*codes.shape, -1)
+        return log_p.gather(-1, codes.unsqueeze(-1)).squeeze(-1)
 
     def expected(self) -> Tensor:
         """Return the probabilities of the levels."""

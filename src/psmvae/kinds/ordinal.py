@@ -84,8 +84,7 @@ class OrdinalBlock(nn.Module):
         """Return log(σ(b) − σ(a)) = log σ(b) + log σ(−a) + log(1 − e^(a − b)), for a < b."""
         gap = MIN_GAP + nn.functional.softplus(self.threshold[..., 1:])
         threshold = torch.cat([self.threshold[..., :1], gap], -1).cumsum(-1)
-        shape = torch.broadcast_shapes(outputs.shape, (*self.threshold.shape[:-1], 1))
-        none = outputs.new_zeros(shape)
+        none = torch.zeros_like(outputs + threshold.new_zeros(*threshold.shape[:-1], 1))
         below = threshold - outputs
         upper = torch.cat([logsigmoid(below), none], -1)
         inside = (

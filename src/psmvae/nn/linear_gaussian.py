@@ -9,6 +9,10 @@ from torch import Tensor, nn
 
 # Maximum number of EM steps, and the change of ψ at which EM stops.
 MAX_ITER, TOL = 100, 1e-4
+# With validation cells, EM also stops where doubling the steps lowers their mean squared error by
+# less than this fraction. The first comparison is that of 10 and 20 steps. On letter, wine, credit,
+# adult and breast, R² is then within .003 of that of 400 steps.
+WORTHWHILE_GAIN, FIRST_CHECK = 0.01, 10
 # Smallest noise variance of standardised features: a float32 Cholesky factor then exists.
 MIN_PSI = 1e-3
 # Weak priors on the loadings (variance ψ / RIDGE) and on the noise (PSI_WEIGHT pseudo-observations
@@ -54,22 +58,36 @@ def rows_times(v: Tensor, a: Tensor) -> Tensor:
 
 
 def fit_factor_analysis(
-    f: Tensor, visible: Tensor, n_latent: int, ridge: float = RIDGE, max_iter: int = MAX_ITER
+    f: Tensor,
+    visible: Tensor,
+    n_latent: int,
+    ridge: float = RIDGE,
+    max_iter: int = MAX_ITER,
+    validation: Tensor | None = None,
 ) -> FactorAnalysis:
-    """Maximum a posteriori factor analysis of f ``(member, row, feature)`` by EM."""
-    f = f * visible
+    """Maximum a posteriori factor analysis of f ``(member, row, feature)`` by EM.
+
+    ``validation`` marks cells whose error ends EM early; they must not be visible.
+    """
+    complete, f = f, f * visible
     fa = _principal_components(f, n_latent)
     prior = torch.diag(f.new_tensor([ridge] * n_latent + [0.0]))
     # makes the equations of a feature without visible cells solvable: its loadings stay 0
     prior = prior + 1e-8 * torch.eye(n_latent + 1, dtype=f.dtype, device=f.device)
     count, square = visible.sum(1), f.square().sum(1)
-    for _ in range(max_iter):
+    next_check, previous = FIRST_CHECK, torch.full_like(f[:, 0, 0], torch.inf)
+    for n_steps in range(1, max_iter + 1):
         solved, explained = _regress_on_factors(fa, f, visible, prior)
         psi = (square - explained + PSI_WEIGHT * MIN_PSI) / (count + PSI_WEIGHT)
         change = (psi - fa.psi).abs().max()
         fa = FactorAnalysis(solved[..., -1], solved[..., :-1], psi.clamp(min=MIN_PSI))
         if change < TOL:
             break
+        if validation is not None and n_steps == next_check:
+            unexplained = 1 - r_squared(fa, complete, visible, validation)
+            if bool((unexplained > (1 - WORTHWHILE_GAIN) * previous).all()):
+                break
+            next_check, previous = 2 * n_steps, unexplained
     return fa
 
 
@@ -116,12 +134,14 @@ def fit_with_validated_prior(
     f: Tensor, visible: Tensor, validation: Tensor, n_latent: int, max_iter: int = MAX_ITER
 ) -> FactorAnalysis:
     """`fit_factor_analysis`, with a stronger prior for members with R² ≤ 0 on validation cells."""
-    fa = fit_factor_analysis(f, visible, n_latent, max_iter=max_iter)
+    has_validation_cells = bool(validation.any())
+    cells = validation if has_validation_cells else None
+    fa = fit_factor_analysis(f, visible, n_latent, max_iter=max_iter, validation=cells)
     best = r_squared(fa, f, visible, validation)
     for ridge in STRONGER_RIDGES:
-        if bool((best > 0).all()) or not bool(validation.any()):
+        if bool((best > 0).all()) or not has_validation_cells:
             break
-        other = fit_factor_analysis(f, visible, n_latent, ridge=ridge, max_iter=max_iter)
+        other = fit_factor_analysis(f, visible, n_latent, ridge, max_iter, cells)
         found = r_squared(other, f, visible, validation)
         better = (found > best) & (best <= 0)
         where = [better.view(-1, *[1] * (value.ndim - 1)) for value in fa]
