@@ -230,13 +230,13 @@ class GMVAE(nn.Module):
         ``auxiliary`` adds the terms that only the training objective needs.
         """
         inputs = self.visible_input(batch)
-        log_q_r = fork(lambda: self.log_q_r(batch, inputs, noise), inputs, batch.m)
+        log_q_r = fork("q(r)", lambda: self.log_q_r(batch, inputs, noise), inputs, batch.m)
         q_z = self._q_z(batch, inputs, noise)
         z, shift = q_z.at(epsilon), self._shift(batch, q_z, noise)
         x, m, known = batch.cells()
         log_p_m = None
         if not self.p_m.depends_on_x:
-            log_p_m = fork(lambda: log_p_m_given_z(self.p_m, m, known, z), z, m, known)
+            log_p_m = fork("p(m)", lambda: log_p_m_given_z(self.p_m, m, known, z), z, m, known)
         from_x_mis = self.imputes_from_x_mis
         p_x: Heads = self.p_x(z, noise, both=from_x_mis or auxiliary, shift=shift)
         p_x_obs, p_x_mis = p_x[0], self.x_mis(*p_x)

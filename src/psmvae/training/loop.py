@@ -15,6 +15,7 @@ from psmvae.models.batch import Batch
 from psmvae.models.config import Config
 from psmvae.nn.matmul_backend import allow_tf32
 from psmvae.nn.noise import Noise
+from psmvae.nn.streams import stream_of_thread
 from psmvae.training.adam import Adam
 from psmvae.training.data import TrainingData
 from psmvae.training.pretrain import pretrain
@@ -155,7 +156,7 @@ class Trainer:
         """Derive the numbers of batches and epochs."""
         data, config = self.data, self.config
         device = data.x.device
-        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.stream = stream_of_thread(device, "training") if device.type == "cuda" else None
         self.has_validation_cells = data.has_validation_cells
         self.stopping = EarlyStopping(
             data.n_members, config.patience, device, separate=data.separate

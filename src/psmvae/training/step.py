@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from psmvae.nn.noise import Noise
+from psmvae.nn.streams import stream_of_thread
 from psmvae.training.shard import Shard
 from psmvae.training.weights import Weights
 
@@ -92,7 +93,7 @@ class Stepper:
             self.step(rows)
             return
         # steps before a capture must not run on the default stream
-        stream = self.stream = self.stream or torch.cuda.Stream(self.noise.device)
+        stream = self.stream = self.stream or stream_of_thread(self.noise.device, "training")
         stream.wait_stream(torch.cuda.current_stream(self.noise.device))
         with torch.cuda.stream(stream):
             self.step(rows)
