@@ -8,7 +8,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-
 _streams = threading.local()
 
 
@@ -18,11 +17,11 @@ def stream_of_thread(device: torch.device, name: str) -> torch.cuda.Stream:
     PyTorch keeps a cuBLAS workspace for every stream that has run a matrix product, 65 MB on an
     H200. With a new stream for each fit, these workspaces came to 2 GB (benchmarks/soak.py).
     """
-    index = torch.cuda.current_device() if device.index is None else device.index
     made: dict[str, torch.cuda.Stream] = vars(_streams)
-    key = f"{name} {index}"
+    # "cuda" is the current device
+    key = f"{name} {device} {torch.cuda.current_device()}"
     if key not in made:
-        made[key] = torch.cuda.Stream(index)
+        made[key] = torch.cuda.Stream(device)
     return made[key]
 
 
