@@ -492,6 +492,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         return [shortened(Section(title, [names, *rows], []), "describe()")]
 
     def _repr_html_inner(self) -> str:
+        # which scikit-learn imports for the diagram, and which draws a random number
+        load_libraries(("rich.progress",))
         diagram: str = super()._repr_html_inner()
         fitted = hasattr(self, "missing_rate_")
         return diagram + as_html(self._sections()) if fitted else diagram

@@ -94,7 +94,12 @@ def read_expression(text: str) -> tuple[ast.expr, dict[str, str]]:
     quoted_names = dict.fromkeys(_QUOTED.findall(text))
     aliases = {name: f"quoted_column_{k}" for k, name in enumerate(quoted_names)}
     plain = _QUOTED.sub(lambda match: aliases[match[1]], text)
-    tree = ast.parse(plain.strip(), mode="eval").body
+    plain = plain.strip()
+    tree = ast.parse(plain, mode="eval").body
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            # Python normalises identifiers, so that a decomposed é would be another column
+            node.id = ast.get_source_segment(plain, node) or node.id
     return tree, {alias: name for name, alias in aliases.items()}
 
 

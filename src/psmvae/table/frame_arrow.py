@@ -79,17 +79,17 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
         column = column.cast(kind)
         fresh = pa.array(as_numpy(values, np.dtype(kind.to_pandas_dtype())), type=kind)
     both = pa.chunked_array([*column.chunks, fresh], type=kind)
-    return _movable(both).take(pa.array(fill_index(new))).cast(kind)
+    return movable(both).take(pa.array(fill_index(new))).cast(kind)
 
 
 def select_rows(table: pa.Table, rows: NDArray[np.bool_]) -> pa.Table:
     """Return some rows of a table."""
     at = pa.array(np.flatnonzero(rows))
-    columns = [_movable(column).take(at).cast(column.type) for column in table.columns]
+    columns = [movable(column).take(at).cast(column.type) for column in table.columns]
     return pa.table(columns, table.schema)
 
 
-def _movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column in a type that Arrow's `take` is implemented for."""
     return column.cast(pa.large_string()) if str(column.type) == "string_view" else column
 

@@ -165,6 +165,11 @@ def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
         # by position, since labels need not be texts
         series = table.iloc[:, position]
         return list((series if rows is None else series.iloc[rows]).tolist())
+    if nw.dependencies.is_pyarrow_table(table):
+        from psmvae.table.frame_arrow import movable
+
+        cells = movable(table.column(position))
+        return list((cells if rows is None else cells.take(rows)).to_pylist())
     frame = nw.from_native(table, eager_only=True)
     column = frame[frame.columns[position]]
     return list((column if rows is None else column[rows]).to_list())

@@ -67,7 +67,7 @@ def density_data(
     curves = [
         _density(x, values, max(width, step)) for values, width in zip(samples, widths, strict=True)
     ]
-    largest = np.finfo(float).max
+    largest = 1e308  # rounded to a few digits it is still finite
     with np.errstate(over="ignore"):
         points = np.clip(x * scale, -largest, largest)
         curves = [np.minimum(curve / scale, largest) for curve in curves]

@@ -155,7 +155,10 @@ def _edges(values: Floats) -> Floats:
         return _around(low, high)
     # no difference of the limits, which may overflow
     share = np.linspace(0.0, 1.0, N_BINS + 1)
-    return np.asarray(low * (1 - share) + high * share)
+    # where values differ in their last digits only, edges coincide
+    edges = np.unique(np.clip(low * (1 - share) + high * share, low, high))
+    edges[[0, -1]] = low, high
+    return edges
 
 
 def _around(low: float, high: float) -> Floats:
