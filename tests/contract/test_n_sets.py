@@ -58,3 +58,9 @@ def test_another_word_is_refused():
 def test_auto_is_refused_where_sets_are_mixture_components(cls):
     with pytest.raises(TypeError, match="n_sets must be a whole number"):
         cls(n_sets="auto", **QUICK).fit(table(patterns=True))
+
+
+@pytest.mark.parametrize("cls", [PSMVAEImputer, GMVAEImputer, DLGMImputer])
+def test_more_sets_than_a_model_file_can_hold_are_refused(cls):
+    with pytest.raises(ValueError, match="n_sets must be <= 1000, got 1001"):
+        cls(n_sets=1001, **QUICK).fit(table(patterns=False))

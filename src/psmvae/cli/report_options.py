@@ -90,7 +90,7 @@ class ReportOptions:
         bool,
         _option(
             "--no-validation",
-            help="Do not fit the imputer again with cells held out, which takes up to 30 s.",
+            help="Do not fit the imputer again with cells held out (up to 20 s of training).",
         ),
     ] = False
 

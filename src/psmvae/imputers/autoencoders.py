@@ -69,7 +69,7 @@ class GMVAEImputer(SetsMixin, ELBOImputer):
         Why cells are missing. "none": ignorable missingness. "latent": p(m|z,r), and the encoders
         see the mask: the paper's "HIVAE w. M". Other values as in `PSMVAEImputer`.
     n_sets : int, default=4
-        Number of mixture components, the values of r.
+        Number of mixture components, the values of r, at most 1,000.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class DLGMImputer(SetsMixin, ELBOImputer):
     Parameters
     ----------
     n_sets : int, default=4
-        Number of mixture components, the values of r.
+        Number of mixture components, the values of r, at most 1,000.
 
     Examples
     --------

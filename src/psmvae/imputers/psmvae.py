@@ -64,9 +64,10 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         information about x_mis. 0 ties x_mis to the observed data, 1 leaves it free. "rate" is
         P(m_j=1) / (1 + P(m_j=1)) for each column.
     n_sets : int or "auto", default="auto"
-        Number of pattern sets, the values of r. "auto" chooses one to four by the BIC of a latent
-        class model of the masks, and one if ``mask_model="none"``. Where values were found to
-        explain their masks, sets are rows at risk of the same columns, at most this many.
+        Number of pattern sets, the values of r, at most 1,000. "auto" chooses one to four by the
+        BIC of a latent class model of the masks, and one if ``mask_model="none"``. Where values
+        were found to explain their masks, sets are rows at risk of the same columns, at most this
+        many.
     regression : Network, "auto" or None, default="auto"
         Network that predicts the conditional mean of x_mis from x_obs; z and r then model the
         residuals around it. It is pre-trained, and combined with factor analysis by weights that

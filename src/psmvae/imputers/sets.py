@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from psmvae.training.progress import Progress
 
+# The memory of a model grows with the square of the number of sets, and a model file has a limit.
+MAX_SETS = 1000
+
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class SetsMixin:
@@ -29,7 +32,7 @@ class SetsMixin:
     Parameters
     ----------
     n_sets : int, default=4
-        Number of pattern sets, the values of r.
+        Number of pattern sets, the values of r, at most 1,000.
 
     Attributes
     ----------
@@ -131,7 +134,7 @@ class SetsMixin:
         super()._check_parameters()  # type: ignore[misc]
 
     def _check_sets(self) -> None:
-        checks.whole_number("n_sets", self.n_sets, low=1)
+        checks.whole_number("n_sets", self.n_sets, low=1, high=MAX_SETS)
 
     def _finish_fit(self: Any, history: list[Progress], x: Tensor, m: Tensor) -> None:
         import torch
