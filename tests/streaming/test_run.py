@@ -100,6 +100,27 @@ def test_finished_files_are_kept(model, folder, tmp_path, monkeypatch):
     }
 
 
+def test_manifest_of_many_files_is_complete_at_the_end_and_after_an_error(
+    model, folder, tmp_path, monkeypatch
+):
+    # only the first write is due
+    monkeypatch.setattr("psmvae.streaming.manifest.MANY_PARTS", -1)
+    monkeypatch.setattr("psmvae.streaming.manifest.PAUSE", 1e12)
+    done, all_parts = [], {f"part-{k}.parquet" for k in range(3)}
+
+    def stop_at_third(part):
+        done.append(set(manifest(tmp_path / "stopped")["outputs"]))
+        if len(done) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        impute_files(model, folder, tmp_path / "stopped", progress=stop_at_third)
+    assert done == [set()] * 3
+    assert set(manifest(tmp_path / "stopped")["outputs"]) == all_parts
+    impute_files(model, folder, tmp_path / "filled")
+    assert set(manifest(tmp_path / "filled")["outputs"]) == all_parts
+
+
 class TestRefused:
     def test_another_model(self, mice, model, folder, tmp_path):
         impute_files(model, folder, tmp_path / "filled")

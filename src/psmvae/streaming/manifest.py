@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,10 @@ from psmvae.table.errors import TableError
 # readers of a folder of Parquet files leave out names that begin with an underscore
 NAME = "_psmvae_manifest.json"
 FORMAT, VERSION = "psmvae-manifest", 1
+# A manifest is written after each part. With more parts than this, the next write waits for PAUSE
+# times the seconds of the last one, so that writing takes at most a twentieth of a run; parts that
+# were finished in between are imputed again if the process is killed.
+MANY_PARTS, PAUSE = 1000, 20.0
 
 
 class ManifestError(TableError):
@@ -40,6 +45,9 @@ class Manifest:
     skipped: dict[str, str] = field(default_factory=dict)
     # whether an earlier run has written the folder
     is_resumed: bool = False
+    # the next time, and whether there are parts that the file does not have
+    _due: float = field(default=0.0, init=False, repr=False)
+    _is_behind: bool = field(default=False, init=False, repr=False)
 
     @classmethod
     def resume(cls, folder: str, identity: Mapping[str, Any]) -> Manifest:
@@ -63,15 +71,15 @@ class Manifest:
         return cls(folder, identity, dict(found["outputs"]), is_resumed=True)
 
     def finish(self, name: str, record: dict[str, Any]) -> None:
-        """Add a finished part and write the manifest."""
+        """Add a finished part, and write the manifest if it is due."""
         self.skipped.pop(name, None)
         self.outputs[name] = record
-        self.write()
+        self._write_if_due()
 
     def skip(self, name: str, reason: str) -> None:
-        """Add a part that was left out and write the manifest."""
+        """Add a part that was left out, and write the manifest if it is due."""
         self.skipped[name] = reason
-        self.write()
+        self._write_if_due()
 
     def is_done(self, name: str, paths: tuple[str, ...]) -> bool:
         """Return whether a part is finished and its files are as they were written."""
@@ -83,8 +91,19 @@ class Manifest:
         except OSError:
             return False
 
+    def _write_if_due(self) -> None:
+        self._is_behind = True
+        if time.monotonic() >= self._due:
+            self.write()
+
+    def flush(self) -> None:
+        """Write the manifest if the file does not have all parts."""
+        if self._is_behind:
+            self.write()
+
     def write(self) -> None:
         """Replace the file of the manifest."""
+        began = time.monotonic()
         document = {
             "format": FORMAT,
             "version": VERSION,
@@ -95,6 +114,8 @@ class Manifest:
         }
         with output_file(_path(self.folder)) as file:
             file.write(json.dumps(document, indent=1).encode())
+        ended, many = time.monotonic(), len(self.outputs) > MANY_PARTS
+        self._due, self._is_behind = ended + PAUSE * (ended - began) if many else 0.0, False
 
 
 _MEANINGS = {

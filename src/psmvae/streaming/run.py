@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -215,17 +216,24 @@ def _run(
     for name in kept:
         n_missing += manifest.outputs[name]["missing"]
         report_done(name, None)
-    for number, outcome in engine(imputer, list(todo.values())):
-        name = names[number]
-        if isinstance(outcome, Exception):
-            # only errors of the table are skipped, and not those of a full disk
-            if on_error == "stop" or not isinstance(outcome, TableError):
-                raise outcome
-            manifest.skip(name, str(outcome))
-        else:
-            n_missing += outcome.n_missing
-            manifest.finish(name, _record(todo[name], outcome))
-        report_done(name, outcome)
+    try:
+        for number, outcome in engine(imputer, list(todo.values())):
+            name = names[number]
+            if isinstance(outcome, Exception):
+                # only errors of the table are skipped, and not those of a full disk
+                if on_error == "stop" or not isinstance(outcome, TableError):
+                    raise outcome
+                manifest.skip(name, str(outcome))
+            else:
+                n_missing += outcome.n_missing
+                manifest.finish(name, _record(todo[name], outcome))
+            report_done(name, outcome)
+    except BaseException:
+        # the first error is the one to report, also where the disk is full
+        with suppress(OSError):
+            manifest.flush()
+        raise
+    manifest.flush()
     n_rows = plan[-1][1].stop if plan else 0
     return RunResult(n_rows, n_missing, len(kept), dict(manifest.skipped))
 
