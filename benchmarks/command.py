@@ -43,7 +43,7 @@ IMPORTS = {
     "psmvae.PSMVAEImputer": ["-c", IMPUTER],
 }
 # Limits in seconds.
-ASKED = {IMPUTE: 20.0, "import psmvae": 3.0, "psmvae.PSMVAEImputer": 3.0}
+ASKED = {IMPUTE: 6.0, "import psmvae": 3.0, "psmvae.PSMVAEImputer": 3.0}
 
 
 def make_table(path: Path, n_rows: int, n_columns: int) -> None:

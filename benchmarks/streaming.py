@@ -1,7 +1,8 @@
 """Seconds and peak memory of imputing a table in Parquet files, beside the table in memory.
 
 A table of n x 50 numbers with 20 % of the cells missing is written to files, about 4 GB for 10^7
-rows. A model is fitted to a sample of it. Each measurement then runs in a fresh process: the files
+rows. A model is fitted to a sample of each table, and that of the first one imputes all of them,
+since the time of a row depends on the model. Each measurement runs in a fresh process: the files
 are imputed to files, and up to 10^6 rows also read, imputed and written as one table in memory. The
 peak is that of the resident memory of the whole process (Linux only). Run with
 
@@ -130,11 +131,13 @@ def child(*arguments: object) -> dict[str, float]:
 def compare(folder: Path, rows: int, given: argparse.Namespace) -> dict[str, Any]:
     """Measure one size of the table."""
     data, method = folder / f"data-{rows}-{given.columns}", given.method
-    model = folder / f"{method}-{rows}-{given.columns}.safetensors"
+    fitted, model = (
+        folder / f"{method}-{n}-{given.columns}.safetensors" for n in (rows, min(given.rows))
+    )
     if not data.exists():
         make(data, rows, given.columns)
     began = time.perf_counter()
-    fit(data, model, given)
+    fit(data, fitted, given)
     record: dict[str, Any] = {
         "rows": rows,
         "columns": given.columns,
