@@ -113,7 +113,9 @@ class TestNotAModelFile:
         with pytest.raises(ValueError, match=message):
             load(with_document(saved.read_bytes(), change))
 
-    @pytest.mark.parametrize("version", [str(FORMAT_VERSION + 1), "99", "1.5", "", "new"])
+    @pytest.mark.parametrize(
+        "version", [str(FORMAT_VERSION + 1), "99", "1.5", "", "new", "²", "1" * 5000]
+    )
     def test_a_newer_or_unknown_format(self, load, saved, version):
         def change(metadata, document):
             metadata.update(format_version=version, psmvae="9.9.9")

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,9 +123,11 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{str(path)!r} is a safetensors file but not a psmvae model.")
     version = metadata.get("format_version", "")
-    if not version.isdigit() or int(version) > FORMAT_VERSION:
+    # int() also takes other digits, and fails for thousands of them
+    is_number = re.fullmatch("[0-9]{1,9}", version) is not None
+    if not is_number or int(version) > FORMAT_VERSION:
         raise ValueError(
-            f"{str(path)!r} has model format {version!r}, written by psmvae "
+            f"{str(path)!r} has model format {version[:20]!r}, written by psmvae "
             f"{metadata.get('psmvae')}; this is psmvae {__version__}, which reads format "
             f"{FORMAT_VERSION}. A newer psmvae will read it."
         )
