@@ -267,6 +267,8 @@ class TestFiles:
         for name, array in changed.items():
             with pytest.raises((ValueError, LookupError)):
                 Chain.from_arrays({**arrays, name: array}, facts)
+        with pytest.raises(ValueError, match="do not fit its columns"):
+            Chain.from_arrays({**arrays, "column": arrays["column"].astype(float)}, facts)
         for name in arrays:
             with pytest.raises(LookupError):
                 Chain.from_arrays({k: v for k, v in arrays.items() if k != name}, facts)

@@ -166,7 +166,8 @@ class Chain:
         estimator, fill, column = facts["estimator"], arrays["fill"], arrays["column"]
         n = int((~np.isnan(fill)).sum())
         steps = tuple(STEPS[estimator].unpack(arrays, n - 1)) if column.size else ()
-        if column.shape != (len(steps),) or not ((column >= 0) & (column < n)).all():
+        inside = column.dtype.kind == "i" and bool(((column >= 0) & (column < n)).all())
+        if column.shape != (len(steps),) or not inside:
             raise ValueError("The steps of the chain do not fit its columns.")
         return cls(estimator, fill, column, steps, int(facts["n_rounds"]), facts["converged"])
 
