@@ -110,3 +110,21 @@ def test_interrupt_during_fit_exits_with_its_signal_and_writes_no_file(
     assert "error: interrupted" in running.text
     assert "Traceback" not in running.text
     assert list(tmp_path.iterdir()) == []
+
+
+INTERRUPTED_AT_EXIT = """
+import atexit, os, signal, sys
+# called after what the command line has registered
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+from psmvae.cli.app import main
+sys.exit(main(["--version"]))
+"""
+
+
+def test_an_interrupt_at_exit_is_ignored(environment):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_EXIT],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert done.stderr == ""

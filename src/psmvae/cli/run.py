@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import sys
 import threading
@@ -68,7 +69,17 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
         lines = str(error).split("\n") if str(error) else [type(error).__name__]
         terminal.line("error: " + " ".join(line.strip() for line in lines if line.strip()))
         return 1
+    finally:
+        # registered last, and so called before what PyTorch does at the exit of the process
+        atexit.unregister(_ignore_interrupts)
+        atexit.register(_ignore_interrupts)
     return code if isinstance(code, int) else 0
+
+
+def _ignore_interrupts() -> None:
+    """Ignore Ctrl-C at the exit of a process, when there is nothing left to interrupt."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _flush() -> None:
