@@ -25,16 +25,13 @@ _JITTER = np.array([0.0, 0.22, -0.22, 0.11, -0.11, 0.28, -0.28, 0.06, -0.17, 0.1
 def draw_densities(ax: Axes, data: DensityData, name: str) -> None:
     """Draw the density of observed values, and one of the imputed values of each imputation."""
     x = np.array(data["x"], dtype=float)
-    curves = [np.array(curve, dtype=float) for curve in [data["observed"], *data["imputed"]]]
-    # the axis has no numbers; densities of values near 0 may be near the largest float
-    top = max(float(curve.max()) for curve in curves) or 1.0
-    for k, imputed in enumerate(curves[1:]):
-        ax.plot(x, imputed / top, color=IMPUTED, lw=0.9, label=None if k else "imputed")
-    ax.plot(x, curves[0] / top, color=OBSERVED, lw=2.2, label="observed")
+    for k, imputed in enumerate(data["imputed"]):
+        ax.plot(x, imputed, color=IMPUTED, lw=0.9, label=None if k else "imputed")
+    ax.plot(x, data["observed"], color=OBSERVED, lw=2.2, label="observed")
     frame(ax)
     ax.set_yticks([])
     ax.set_xlim(x[0], x[-1])
-    ax.set_ylim(0, 1.05)
+    ax.set_ylim(0, 1.05 * max(map(max, [data["observed"], *data["imputed"]])) or 1.0)
     numbers(ax, "x", count=5)
     titles(ax, x=labels.clean(name, 40))
     handles, _ = ax.get_legend_handles_labels()
