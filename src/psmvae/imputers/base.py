@@ -492,7 +492,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         return [shortened(Section(title, [names, *rows], []), "describe()")]
 
     def _repr_html_inner(self) -> str:
-        # which scikit-learn imports for the diagram, and which draws a random number
+        # scikit-learn imports rich for its diagram, and rich draws a random number on import
         load_libraries(("rich.progress",))
         diagram: str = super()._repr_html_inner()
         fitted = hasattr(self, "missing_rate_")

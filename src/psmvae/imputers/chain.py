@@ -23,6 +23,7 @@ from sklearn.linear_model import BayesianRidge
 
 from psmvae._blas import one_blas_thread
 from psmvae._quiet import recorded_warnings
+from psmvae.chained.state import are_positions
 from psmvae.chained.trees import Trees, TreesRegressor
 from psmvae.imputers import checks
 from psmvae.imputers.ridge import Ridge
@@ -166,8 +167,7 @@ class Chain:
         estimator, fill, column = facts["estimator"], arrays["fill"], arrays["column"]
         n = int((~np.isnan(fill)).sum())
         steps = tuple(STEPS[estimator].unpack(arrays, n - 1)) if column.size else ()
-        inside = column.dtype.kind == "i" and bool(((column >= 0) & (column < n)).all())
-        if column.shape != (len(steps),) or not inside:
+        if column.shape != (len(steps),) or not are_positions(column, n):
             raise ValueError("The steps of the chain do not fit its columns.")
         return cls(estimator, fill, column, steps, int(facts["n_rounds"]), facts["converged"])
 

@@ -123,7 +123,7 @@ def _document(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     if metadata.get("format") != FORMAT:
         raise ValueError(f"{str(path)!r} is a safetensors file but not a psmvae model.")
     version = metadata.get("format_version", "")
-    # int() also takes other digits, and fails for thousands of them
+    # str.isdigit also accepts digits that int() refuses, such as ², and numbers that are too long
     is_number = re.fullmatch("[0-9]{1,9}", version) is not None
     if not is_number or int(version) > FORMAT_VERSION:
         raise ValueError(

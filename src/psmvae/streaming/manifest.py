@@ -45,7 +45,7 @@ class Manifest:
     skipped: dict[str, str] = field(default_factory=dict)
     # whether an earlier run has written the folder
     is_resumed: bool = False
-    # the next time, and whether there are parts that the file does not have
+    # time of the next write, and whether there are parts that the file does not have
     _due: float = field(default=0.0, init=False, repr=False)
     _is_behind: bool = field(default=False, init=False, repr=False)
 
