@@ -128,3 +128,25 @@ def test_an_interrupt_at_exit_is_ignored(environment):
     )  # fmt: skip
     assert done.returncode == 0
     assert done.stderr == ""
+
+
+INTERRUPTED_AT_IMPORT = """
+import runpy, signal, sys
+
+class Interrupt:
+    def find_spec(self, name, path, target=None):
+        if name == "psmvae.cli.app":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+runpy.run_module("psmvae", run_name="__main__", alter_sys=True)
+"""
+
+
+def test_an_interrupt_at_start_is_one_line(environment):
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT_IMPORT],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 128 + signal.SIGINT
+    assert done.stderr == "error: interrupted\n"

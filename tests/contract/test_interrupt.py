@@ -68,7 +68,8 @@ def test_ctrl_c_in_a_terminal(environment, tmp_path):
             process.kill()
     assert process.returncode == 0, err
     assert out.startswith("done ")
-    assert err == ""
+    # older versions of PyTorch print a line about the processor on some machines
+    assert [line for line in err.splitlines() if "cpuinfo" not in line] == []
     assert path.is_file()
 
 

@@ -108,6 +108,41 @@ class TestJoblib:
         assert found == [expected["PSMVAE"]] * 3
 
 
+USED_DURING_IMPORT = """
+import sys, threading
+import psmvae
+
+reached, done = threading.Event(), threading.Event()
+
+class Pause:
+    def find_spec(self, name, path, target=None):
+        # a module in the middle of `import torch`
+        if name == "torch.random":
+            reached.set()
+            done.wait(1)
+
+def load():
+    reached.wait()
+    psmvae.load({path!r})
+    done.set()
+
+psmvae.load  # imports what comes before torch
+sys.meta_path.insert(0, Pause())
+thread = threading.Thread(target=load)
+thread.start()
+import torch
+thread.join()
+assert reached.is_set() and done.is_set() and torch.nn.Linear(1, 1) is not None
+print("both are done")
+"""
+
+
+def test_load_while_another_thread_imports_torch(fitted, python, tmp_path):
+    path = tmp_path / "m.safetensors"
+    fitted("Mean").save(path)
+    assert python(USED_DURING_IMPORT.replace("{path!r}", repr(str(path)))) == "both are done\n"
+
+
 class TestProcesses:
     @pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=NEW_PROCESS)])
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

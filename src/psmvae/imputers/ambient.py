@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -38,11 +39,12 @@ if hasattr(os, "register_at_fork"):
 @contextmanager
 def without_ambient_settings() -> Iterator[None]:
     """Switch off the caller's default device and autocast; nothing if PyTorch is not loaded."""
-    torch = sys.modules.get("torch")
-    # while another thread imports it, PyTorch is loaded but not complete
-    if torch is None or not hasattr(torch, "get_default_device"):
+    if "torch" not in sys.modules:
         yield
         return
+    # While another thread imports PyTorch, it is in `sys.modules` and not complete. This waits for
+    # that thread; a use of PyTorch before its end would make the import fail.
+    torch = import_module("torch")
     if _Process.forked:
         torch.set_num_threads(1)
         _Process.forked = False
@@ -50,7 +52,8 @@ def without_ambient_settings() -> Iterator[None]:
         for kind in ("cpu", "cuda"):
             if torch.is_autocast_enabled(kind):
                 stack.enter_context(torch.autocast(kind, enabled=False))
-        if torch.get_default_device().type != "cpu":
+        # torch.get_default_device fails in PyTorch 2.5 after set_default_device(None)
+        if torch.empty(0, dtype=torch.uint8).device.type != "cpu":
             stack.enter_context(torch.device("cpu"))
         yield
 
