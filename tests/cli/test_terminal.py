@@ -23,6 +23,8 @@ class InTerminal:
             stdout=subprocess.PIPE,
             stderr=terminal,
             stdin=subprocess.DEVNULL,
+            # ignored in processes that a shell starts in the background
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         os.close(terminal)
         self.text = ""
@@ -138,6 +140,8 @@ class Interrupt:
         if name == "psmvae.cli.app":
             signal.raise_signal(signal.SIGINT)
 
+# ignored in processes that a shell starts in the background
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.meta_path.insert(0, Interrupt())
 runpy.run_module("psmvae", run_name="__main__", alter_sys=True)
 """

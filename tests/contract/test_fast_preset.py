@@ -7,6 +7,7 @@ import torch
 
 import psmvae
 from psmvae import Network, PSMVAEImputer
+from psmvae.imputers import resolve
 
 CPU = {"device": "cpu", "random_state": 0}
 
@@ -29,8 +30,8 @@ def curved_table(n=2000):
 @pytest.fixture
 def few_steps(monkeypatch):
     """Shorten pre-training and the training that follows it."""
-    monkeypatch.setattr("psmvae.imputers.resolve.PRETRAIN_EPOCHS", 20)
-    monkeypatch.setattr("psmvae.imputers.resolve.POST_PRETRAIN_STEPS_CPU", 24)
+    monkeypatch.setitem(resolve.PRETRAIN_LIMITS, "cpu", (20, 8000))
+    monkeypatch.setitem(resolve.POST_PRETRAIN_STEPS, "cpu", 24)
 
 
 @pytest.mark.filterwarnings("ignore:max_time .* stopped training")

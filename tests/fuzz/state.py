@@ -22,7 +22,7 @@ def global_state():
         "np.geterr": np.geterr(),
         "np.printoptions": str(np.get_printoptions()),
         "torch dtype": torch.get_default_dtype(),
-        "torch device": torch.get_default_device(),
+        "torch device": torch.empty(0, dtype=torch.uint8).device,
         "torch threads": torch.get_num_threads(),
         "torch gradients": torch.is_grad_enabled(),
         "torch deterministic": torch.are_deterministic_algorithms_enabled(),

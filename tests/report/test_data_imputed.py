@@ -152,7 +152,8 @@ def odd_types():
     n = 40
     holes = [k % 6 == 0 for k in range(n)]
     texts = [None if hole else f"t{k % 3}" for k, hole in enumerate(holes)]
-    decimals = [None if hole else Decimal(k) / 4 for k, hole in enumerate(holes)]
+    quarter = Decimal("0.25")
+    decimals = [None if hole else k * quarter for k, hole in enumerate(holes)]
     frame = pl.DataFrame(
         {
             "decimal": pl.Series(decimals, dtype=pl.Decimal(10, 2)),
@@ -163,7 +164,7 @@ def odd_types():
             "null": pl.Series([None] * n),
         }
     )
-    text, number = pl.lit("t1"), pl.lit(Decimal(3))
+    text, number = pl.lit("t1"), pl.lit(Decimal("3.00"))
     full = frame.with_columns(
         pl.col("decimal").fill_null(number),
         pl.col("category", "enum").fill_null(text),

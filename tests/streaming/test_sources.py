@@ -52,7 +52,8 @@ def test_each_source_gives_the_fit_and_the_values_in_memory(name, table, folder)
     np.testing.assert_array_equal(imputer.mean_, expected.mean_)
     batches, join = list(imputer.transform_batches(again[0])), again[1]
     found = join(batches)
-    found = found if isinstance(found, pa.Table) else pa.table(found)
+    if not isinstance(found, pa.Table):
+        found = found.to_arrow() if isinstance(found, pl.DataFrame) else pa.table(found)
     for name in table.column_names:
         assert found[name].to_pylist() == expected.transform(table)[name].to_pylist()
 

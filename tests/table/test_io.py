@@ -8,10 +8,12 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
 pq = pytest.importorskip("pyarrow.parquet")
+pc = pytest.importorskip("pyarrow.compute")
 
 from psmvae.table import TableError, read_table, write_table  # noqa: E402
 from psmvae.table.codec import Codec  # noqa: E402
 from psmvae.table.io import read_text  # noqa: E402
+from psmvae.table.nulls import set_null  # noqa: E402
 from psmvae.table.text import keep_text  # noqa: E402
 from psmvae.table.text_types import mark_missing  # noqa: E402
 
@@ -299,3 +301,11 @@ class TestKeepText:
             keep_text(pa.table({"a": [1]}), pa.table({"a": ["1", "2"]}))
         with pytest.raises(TableError, match="differ"):
             keep_text(pa.table({"a": [1]}), pa.table({"b": ["1"]}))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_missing_cells_of_a_slice(kind):
+    text = pa.chunked_array([pa.array(["a", "NA", "bb", "c", "dd"] * 20, kind)]).slice(30, 40)
+    out = set_null(text, pc.is_in(text, pa.array(["NA"], kind)))
+    out.validate(full=True)
+    assert out.to_pylist() == [None if cell == "NA" else cell for cell in text.to_pylist()]

@@ -31,6 +31,7 @@ from psmvae.sources.sample import sample_rows as sample_rows_of
 from psmvae.table.codec import Codec, Encoded
 from psmvae.table.completion import Completion
 from psmvae.table.frames import Frame, array_names, open_table
+from psmvae.table.libraries import is_arrow_table, is_pandas_frame
 from psmvae.table.numbers import ABSENT, share
 from psmvae.table.schema import Schema
 from psmvae.table.sections import Section, as_html, shortened
@@ -609,13 +610,17 @@ def in_container(table: Any, container: Literal["pandas", "polars"], schema: Sch
     wanted = schema.names if set(names) == set(schema.names) else names
     position = {name: at for at, name in enumerate(names)}
     order = [position[name] for name in wanted]
-    if nw.dependencies.is_pandas_dataframe(table):
+    if is_pandas_frame(table):
         table = table.iloc[:, order]
         if container == "pandas":
             return table
         # labels of pandas need not be strings
         frame = nw.from_native(table.set_axis(list(wanted), axis=1), eager_only=True)
     else:
+        if is_arrow_table(table):
+            from psmvae.table.frame_arrow import without_views
+
+            table = without_views(table)
         frame = nw.from_native(table, eager_only=True)[:, order]
 
     def select(names: Sequence[str]) -> Any:

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 # Training steps at most, whatever the number of rows.
 MAX_STEPS = 20_000
 MIN_EPOCHS, MAX_EPOCHS = 100, 1000
-# Pre-training of a regression converges within these limits. A row takes less time in a larger
-# batch.
-PRETRAIN_EPOCHS, PRETRAIN_STEPS = 140, 8000
+# Largest number of epochs and steps of pre-training, on a CPU and on a GPU. The longer one lowers
+# the validation error of letter by 5 %, and those of wine, credit, adult and spam by about 1 %. A
+# row takes less time in a larger batch.
+PRETRAIN_LIMITS = {"cpu": (140, 8000), "cuda": (600, 32_000)}
 MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 400
 # Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
 # not lower the error of single imputations. A CPU takes fewer, since each costs several times as
 # much as a step of the regression.
-POST_PRETRAIN_STEPS, POST_PRETRAIN_STEPS_CPU = 1500, 300
+POST_PRETRAIN_STEPS = {"cpu": 300, "cuda": 1500}
 POST_PRETRAIN_BATCH = 256
 MANY_COLUMNS = 40
 # A CPU with fewer seconds for each row and member than this gets the fast preset: it passes over
@@ -162,9 +163,11 @@ def latent_config(
     scale, latent = imputer.scale, imputer.n_latent
     pretrain_size = pretrain_batch_size_for(n_rows)
     n_batches = n_pretrain_batches(n_rows, pretrain_size)
-    pretrain = min(PRETRAIN_STEPS, min(PRETRAIN_EPOCHS, shared["max_epochs"]) * n_batches)
     options = imputer.advanced or Advanced()
-    on_cpu = checks.torch_device(imputer.device).type == "cpu"
+    device = checks.torch_device(imputer.device).type
+    epochs, steps = PRETRAIN_LIMITS[device]
+    if device == "cpu" or imputer.max_epochs != "auto":
+        epochs = min(epochs, shared["max_epochs"])
     resolved: dict[str, Any] = {
         **shared,
         "n_latent": max(2, min(20, n_columns)) if latent == "auto" else int(latent),
@@ -175,10 +178,10 @@ def latent_config(
         "regression": preset.regression if regression == "auto" else regression,
         "factor_analysis_rows": preset.factor_analysis_rows,
         "factor_analysis_steps": preset.factor_analysis_steps,
-        "pretrain_steps": 0 if regression is None else pretrain,
+        "pretrain_steps": 0 if regression is None else min(steps, epochs * n_batches),
         "pretrain_time_fraction": preset.pretrain_time_fraction,
         "pretrain_batch_size": pretrain_size,
-        "post_pretrain_steps": POST_PRETRAIN_STEPS_CPU if on_cpu else POST_PRETRAIN_STEPS,
+        "post_pretrain_steps": POST_PRETRAIN_STEPS[device],
         "fast_preset": fast,
     }
     return LatentConfig(**(resolved | own))

@@ -245,6 +245,7 @@ def fit_collapsed(
     distinct, which = np.unique(rows, axis=0, return_inverse=True)
     if len(distinct) == len(rows):
         return fit_odds(p_obs, missing, family, others, start=start)
-    joined = p_obs @ (which[:, None] == np.arange(len(distinct))).astype(np.float64)
+    # NumPy 2.0 gives the inverse another dimension
+    joined = p_obs @ (which.reshape(-1, 1) == np.arange(len(distinct))).astype(np.float64)
     small = replace(family, design=distinct[:, :-1], base=distinct[:, -1])
     return replace(fit_odds(joined, missing, small, others, start=start), family=family)

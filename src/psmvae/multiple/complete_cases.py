@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from psmvae.table.frames import open_table
+from psmvae.table.libraries import is_pandas_frame
 from psmvae.table.wording import quoted
 
 
@@ -26,6 +27,6 @@ def complete_rows(X: Any, complete_on: Sequence[str] | None = None) -> Any:
         raise ValueError("there is no complete row; name the columns of the analysis, complete_on.")
     if not frame.has_names:
         return np.asarray(X)[complete]
-    if nw.dependencies.is_pandas_dataframe(X):
+    if is_pandas_frame(X):
         return X[complete]
     return nw.from_native(X, eager_only=True).filter(complete.tolist()).to_native()

@@ -11,6 +11,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.table.libraries import is_pandas_frame
+
 Floats = NDArray[np.float64]
 
 
@@ -75,7 +77,7 @@ def read_estimates(result: Any) -> Estimates:
         return _from_mapping(result)
     if nw.dependencies.is_into_dataframe(result):
         columns = nw.from_native(result, eager_only=True).to_dict(as_series=False)
-        if nw.dependencies.is_pandas_dataframe(result):
+        if is_pandas_frame(result):
             columns.setdefault("term", list(result.index))
         return _from_columns(columns)
     if hasattr(result, "params") and hasattr(result, "cov_params"):

@@ -18,6 +18,7 @@ from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
 from psmvae.multiple.shift import shift_tables
 from psmvae.table.frames import open_table
+from psmvae.table.libraries import is_arrow_table, is_polars_frame
 from psmvae.table.numbers import share
 from psmvae.table.sections import Section, as_html, as_text, shortened
 
@@ -347,9 +348,9 @@ def _bootstrapped(
 
 
 def _backend(table: Any) -> Backend:
-    if nw.dependencies.is_polars_dataframe(table):
+    if is_polars_frame(table):
         return "polars"
-    return "pyarrow" if nw.dependencies.is_pyarrow_table(table) else "pandas"
+    return "pyarrow" if is_arrow_table(table) else "pandas"
 
 
 def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:

@@ -9,6 +9,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae.table.libraries import is_arrow_table, is_pandas_frame
+
 IMPUTATION, ROW = ".imp", ".id"
 
 
@@ -38,7 +40,7 @@ def split_tables(table: Any) -> list[Any]:
 
 
 def _select_rows(frame: nw.DataFrame[Any], rows: NDArray[np.bool_]) -> nw.DataFrame[Any]:
-    if nw.dependencies.is_pyarrow_table(native := frame.to_native()):
+    if is_arrow_table(native := frame.to_native()):
         from psmvae.table.frame_arrow import select_rows
 
         return nw.from_native(select_rows(native, rows), eager_only=True)
@@ -47,7 +49,7 @@ def _select_rows(frame: nw.DataFrame[Any], rows: NDArray[np.bool_]) -> nw.DataFr
 
 def reset_index(table: Any) -> Any:
     """Return a pandas frame with a default index; other tables have none."""
-    return table.reset_index(drop=True) if nw.dependencies.is_pandas_dataframe(table) else table
+    return table.reset_index(drop=True) if is_pandas_frame(table) else table
 
 
 def _imputation_numbers(found: list[Any]) -> list[Any]:

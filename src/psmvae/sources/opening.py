@@ -9,6 +9,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from psmvae.table.libraries import is_polars_lazy_frame
+
 # Rows of a batch of a data set or a lazy frame.
 BATCH_ROWS = 16_384
 
@@ -120,7 +122,7 @@ def _is_dataset(X: Any) -> bool:
 def _is_lazy(X: Any) -> bool:
     if isinstance(X, nw.DataFrame | nw.LazyFrame):
         return isinstance(X, nw.LazyFrame)
-    return bool(nw.dependencies.is_polars_lazyframe(X))
+    return is_polars_lazy_frame(X)
 
 
 def _is_frame(X: Any) -> bool:

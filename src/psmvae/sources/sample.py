@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from psmvae.sources.opening import Source
 from psmvae.table.cells import Cells
 from psmvae.table.frames import Frame, open_table
+from psmvae.table.libraries import is_pandas_frame
 from psmvae.table.schema import MAX_LEVELS
 from psmvae.table.wording import quoted
 
@@ -236,7 +237,7 @@ def concat(tables: list[Any]) -> Any:
 
 def _categories(table: Any) -> list[str]:
     """Return the categories of a pandas frame's columns, which pandas loses where they differ."""
-    if not nw.dependencies.is_pandas_dataframe(table):
+    if not is_pandas_frame(table):
         return [""] * len(open_table(table).names)
     return [
         quoted(dtype.categories) + (" (ordered)" if dtype.ordered else "")

@@ -94,6 +94,11 @@ def movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.large_string()) if str(column.type) == "string_view" else column
 
 
+def without_views(table: pa.Table) -> pa.Table:
+    """Return a table with ordinary strings in place of string views, whose casts crash polars."""
+    return pa.table([movable(column) for column in table.columns], table.column_names)
+
+
 def _unified(column: pa.ChunkedArray) -> tuple[list[Any], NDArray[np.int64]]:
     """Return the categories of all chunks, and the category of each cell, -1 where missing.
 

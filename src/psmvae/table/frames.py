@@ -12,6 +12,12 @@ import numpy as np
 from psmvae.table.casts import New
 from psmvae.table.cells import Cells
 from psmvae.table.frame_numpy import ArraySource, array_names, as_array
+from psmvae.table.libraries import (
+    is_arrow_table,
+    is_pandas_frame,
+    is_polars_frame,
+    is_polars_lazy_frame,
+)
 from psmvae.table.wording import quoted, repeated
 
 __all__ = ["Frame", "array_names", "open_table"]
@@ -75,15 +81,15 @@ def open_table(table: Any) -> Frame:
 
 
 def _source_of(table: Any) -> _Source:
-    if nw.dependencies.is_pandas_dataframe(table):
+    if is_pandas_frame(table):
         from psmvae.table.frame_pandas import PandasSource
 
         return PandasSource(table)
-    if nw.dependencies.is_polars_dataframe(table):
+    if is_polars_frame(table):
         from psmvae.table.frame_polars import PolarsSource
 
         return PolarsSource(table)
-    if nw.dependencies.is_pyarrow_table(table):
+    if is_arrow_table(table):
         from psmvae.table.frame_arrow import ArrowSource
 
         return ArrowSource(table)
@@ -102,7 +108,7 @@ def _source_of(table: Any) -> _Source:
 
 
 def _check_not_lazy_or_sparse(table: Any, name: str) -> None:
-    if nw.dependencies.is_polars_lazyframe(table) or isinstance(table, nw.LazyFrame):
+    if is_polars_lazy_frame(table) or isinstance(table, nw.LazyFrame):
         raise TypeError(
             f"expected a table in memory, got {name}: collect it first with .collect(), or use "
             "transform_batches"

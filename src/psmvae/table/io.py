@@ -212,6 +212,8 @@ def mark_values(table: Any, na: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from psmvae.table.nulls import set_null
+
     numbers = []
     for code in na:
         with suppress(ValueError):
@@ -227,7 +229,7 @@ def mark_values(table: Any, na: Sequence[str]) -> Any:
             missing = pc.is_in(table[position].cast(pa.float64(), safe=False), pa.array(numbers))
         else:
             continue
-        column = pc.if_else(missing, pa.scalar(None, type=kind), table[position])
+        column = set_null(table[position], missing)
         fields[position], columns[position] = field.with_nullable(True), column
     schema = pa.schema(fields, metadata=table.schema.metadata)
     return pa.Table.from_arrays(columns, schema=schema)

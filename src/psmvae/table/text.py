@@ -21,6 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from psmvae.table.errors import TableError
+from psmvae.table.libraries import is_arrow_table, is_pandas_frame
+from psmvae.table.nulls import set_null
 from psmvae.table.wording import quoted, repeated
 
 # Texts that always mean a missing cell. ".", "?" and "-" may: see `psmvae.table.column_checks`.
@@ -127,7 +129,7 @@ def text_of_unchanged(text: Any, table: Any, filled: Any, columns: Iterable[str]
     for name in columns:
         before, after = table[name], filled[name]
         same = pc.equal(before.cast(after.type), after).fill_null(False)
-        kept = pc.if_else(same, text[name], pa.scalar(None, text[name].type))
+        kept = set_null(text[name], pc.invert(same))
         text = text.set_column(text.column_names.index(name), name, kept)
     return text
 
@@ -157,9 +159,9 @@ def _bool_spelling(values: list[bool | None], cells: list[str | None]) -> dict[s
 
 def as_arrow(table: Any) -> Any:
     """Return a table of any frame library as a pyarrow Table, without the index of pandas."""
-    if nw.dependencies.is_pyarrow_table(table):
+    if is_arrow_table(table):
         return table
-    if nw.dependencies.is_pandas_dataframe(table):
+    if is_pandas_frame(table):
         # pyarrow would add it as a column, with a name of its own if it has none
         table = table.reset_index(drop=True)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from psmvae.table.nulls import set_null
 from psmvae.table.text import MISSING
 
 # 007 is a label and not the number seven
@@ -23,9 +24,8 @@ def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) 
     """Return a table of strings with null in the missing cells."""
     # a single string is one code, not one for each of its letters
     codes = pa.array([*MISSING, *([na] if isinstance(na, str) else na)])
-    null = pa.scalar(None, pa.string())
     columns = {
-        name: column if name in keep else pc.if_else(pc.is_in(column, codes), null, column)
+        name: column if name in keep else set_null(column, pc.is_in(column, codes))
         for name, column in zip(text.column_names, text.columns, strict=True)
     }
     return pa.table(columns)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 LEARNING_RATE, BATCH_SIZE = 4e-3, 200
 WARM_UP_STEPS = 200
 # Relative reduction of the validation error in the second half of the steps so far that is worth
-# going on for, and the number of steps before the first comparison.
-WORTHWHILE_GAIN, MIN_STEPS = 0.01, 600
+# going on for, and the number of steps before the first comparison. A GPU takes several times as
+# many steps in the same time.
+WORTHWHILE_GAIN, WORTHWHILE_GAIN_CUDA, MIN_STEPS = 0.01, 0.0025, 600
 # The constant rate takes at most this fraction of the steps or of the time. The decay takes
 # DECAY_RATIO times as many steps as were taken until then, which is the rest at most.
 MAX_CONSTANT_FRACTION = 0.6
@@ -25,12 +26,13 @@ class Schedule:
     """Warm-up, a constant learning rate while the validation error falls, and a cosine decay.
 
     The number of steps need not be known in advance: the decay starts once doubling the steps has
-    lowered the error by less than `WORTHWHILE_GAIN`, or when `MAX_CONSTANT_FRACTION` of the largest
+    lowered the error by less than `worthwhile_gain`, or when `MAX_CONSTANT_FRACTION` of the largest
     number of steps or of the time is used.
     """
 
     max_steps: int
     batch_size: int = BATCH_SIZE
+    worthwhile_gain: float = WORTHWHILE_GAIN
     # step and fraction of the time at which the decay started
     decay_start: tuple[int, float] | None = field(default=None, init=False)
     errors: list[tuple[int, float]] = field(default_factory=list, init=False)
@@ -68,7 +70,7 @@ class Schedule:
         """Note a validation error; start the decay once it has levelled off."""
         self.errors.append((n_steps, error))
         gain = self.gain
-        levelled_off = gain is not None and gain < WORTHWHILE_GAIN
+        levelled_off = gain is not None and gain < self.worthwhile_gain
         if self.decay_start is None and n_steps >= MIN_STEPS and levelled_off:
             self.decay_start = (n_steps, fraction_of_time)
 
@@ -87,6 +89,6 @@ class Schedule:
             constant = float(self.decay_start[0])
         else:
             gain = self.gain
-            ratio = 2.0 if gain is None else max(1.0, gain / WORTHWHILE_GAIN)
+            ratio = 2.0 if gain is None else max(1.0, gain / self.worthwhile_gain)
             constant = max(ratio * n_steps, float(MIN_STEPS))
         return max(n_steps, min(self.max_steps, round((1 + DECAY_RATIO) * constant)))

@@ -19,6 +19,7 @@ from psmvae.table.errors import UnsupportedColumnError
 from psmvae.table.frame_numpy import as_array
 from psmvae.table.frames import Frame, open_table
 from psmvae.table.inference import infer_kind
+from psmvae.table.libraries import is_arrow_table, is_pandas_frame
 from psmvae.table.schema import check_finite
 
 Bools = NDArray[np.bool_]
@@ -161,11 +162,11 @@ def take(table: Any, position: int, rows: Rows | None = None) -> list[Any]:
     if isinstance(table, np.ndarray):
         column = table[:, position]
         return list((column if rows is None else column[rows]).tolist())
-    if nw.dependencies.is_pandas_dataframe(table):
+    if is_pandas_frame(table):
         # by position, since labels need not be texts
         series = table.iloc[:, position]
         return list((series if rows is None else series.iloc[rows]).tolist())
-    if nw.dependencies.is_pyarrow_table(table):
+    if is_arrow_table(table):
         from psmvae.table.frame_arrow import movable
 
         cells = movable(table.column(position))
@@ -195,7 +196,7 @@ def take_numbers(table: Any, position: int, rows: Rows) -> Floats:
     table = native(table)
     if isinstance(table, np.ndarray):
         return np.asarray(table[rows, position].astype(np.float64))
-    if nw.dependencies.is_pandas_dataframe(table):
+    if is_pandas_frame(table):
         series = table.iloc[rows, position]
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     # a cast of Arrow refuses whole numbers that a float rounds

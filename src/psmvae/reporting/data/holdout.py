@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from psmvae.reporting.data.columns import sampled
 from psmvae.table.frame_numpy import as_array
 from psmvae.table.frames import open_table
+from psmvae.table.libraries import is_arrow_table, is_pandas_frame, is_polars_frame
 
 if TYPE_CHECKING:
     from psmvae.kinds import Column
@@ -95,11 +96,11 @@ def column_values(table: Any, position: int, column: Column) -> Floats:
 def hide(X: Any, rows: NDArray[np.intp], hidden: Bools) -> Any:
     """Return these rows of a table, of the same type, with cells ``(row, column)`` missing."""
     native: Any = X.to_native() if isinstance(X, nw.DataFrame) else X
-    if nw.dependencies.is_pandas_dataframe(native):
+    if is_pandas_frame(native):
         return _hide_pandas(native, rows, hidden)
-    if nw.dependencies.is_polars_dataframe(native):
+    if is_polars_frame(native):
         return _hide_polars(native, rows, hidden)
-    if nw.dependencies.is_pyarrow_table(native):
+    if is_arrow_table(native):
         return _hide_arrow(native, rows, hidden)
     array = as_array(native)[rows]
     if array.dtype.kind in "iu":

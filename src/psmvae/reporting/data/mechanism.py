@@ -27,6 +27,7 @@ from psmvae.reporting.schema import (
     PredictorData,
     SetData,
 )
+from psmvae.table.libraries import is_arrow_table, is_polars_frame
 
 if TYPE_CHECKING:
     from psmvae.mechanism.column import Finding
@@ -249,8 +250,8 @@ def _sets(
 
 def _backend(table: Any) -> Any:
     """Return the library of a frame; for an array one that is installed, or None."""
-    if nw.dependencies.is_polars_dataframe(table):
+    if is_polars_frame(table):
         return "polars"
-    if nw.dependencies.is_pyarrow_table(table):
+    if is_arrow_table(table):
         return "pyarrow"
     return next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
