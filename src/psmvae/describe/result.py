@@ -51,18 +51,19 @@ class MissingnessReport:
     little : LittleTest
         Little's test of values missing completely at random, with effect sizes.
     predictors : DataFrame
-        One row for each column with holes, each other column and ``by``: "value" is the observed
-        value of the other column, "mask" whether it is missing. auc is the area under the ROC curve
-        for the mask of the column, conf_low and conf_high its 95 % interval by DeLong's variance,
-        n_missing and n_observed the numbers of rows compared. 0.5 is no relation; above it, high
-        values (or missing cells) of the other column go with holes, below it low values. Levels
-        without an order have a cross-validated area. For each column with holes the area farthest
-        from 0.5 comes first. Intervals are not adjusted for their number. NaN with fewer than 10
-        missing or 10 observed cells; the interval is NaN if all rows are separated.
+        One row for each column with missing cells, each other column and ``by``: "value" is the
+        observed value of the other column, "mask" whether it is missing. auc is the area under the
+        ROC curve for the mask of the column, conf_low and conf_high its 95 % interval by DeLong's
+        variance, n_missing and n_observed the numbers of rows compared. 0.5 is no relation; above
+        it, high values (or missing cells) of the other column go with missing cells, below it low
+        values. Levels without an order have a cross-validated area. For each column with missing
+        cells the area farthest from 0.5 comes first. Intervals are not adjusted for their number.
+        NaN with fewer than 10 missing or 10 observed cells; the interval is NaN if all rows are
+        separated.
     joint : DataFrame
-        One row for each column with holes: the cross-validated area of all other columns together,
-        by a logistic regression on ranks, squared ranks, indicators of levels, and masks, with its
-        interval and the number of rows used. Empty for tables of more than 100 columns.
+        One row for each column with missing cells: the cross-validated area of all other columns
+        together, by a logistic regression on ranks, squared ranks, indicators of levels, and masks,
+        with its interval and the number of rows used. Empty for tables of more than 100 columns.
     """
 
     n_rows: int

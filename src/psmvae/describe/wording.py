@@ -18,7 +18,7 @@ _LEVEL = 0.05
 
 CANNOT_TELL = (
     "These data cannot tell whether a cell is missing because of its own value, which nobody saw. "
-    "If observed values do not predict the holes, that is no evidence that the unseen ones do not; "
+    "If observed values do not predict the mask, that is no evidence that the unseen ones do not; "
     "if they do, a dependence on the unseen ones may come on top. Compare results under several "
     "assumptions."
 )
@@ -118,14 +118,14 @@ def _little(test: Mapping[str, Any]) -> Section:
 
 
 def _predictors(found: Mapping[str, Any]) -> Section:
-    title = "Which columns predict which holes"
+    title = "Which columns predict which missing cells"
     single, joint = _records(found["predictors"]), _records(found["joint"])
     if not single and not joint:
         reason = "one column" if found["n_columns"] == 1 else "no column can be compared"
         return Section(title, [], [f"Not available: {reason}."])
     together = {row["column"]: row for row in joint}
     names = list(dict.fromkeys([*(row["column"] for row in single), *together]))
-    rows = [["holes in", "all others", "strongest single columns"]]
+    rows = [["missing cells of", "all others", "strongest single columns"]]
     for name in names[:MAX_SHOWN]:
         known = [row for row in single if row["column"] == name and row["auc"] == row["auc"]]
         listed = ", ".join(_predictor(row) for row in known[:_N_STRONGEST])
@@ -135,9 +135,9 @@ def _predictors(found: Mapping[str, Any]) -> Section:
     n_apart = sum(not row["conf_low"] <= 0.5 <= row["conf_high"] for row in intervals)
     meaning = (
         "Area under the ROC curve (AUC) for the mask of a column, with 95 % interval. Null "
-        "hypothesis: an area of 0.5, the holes are unrelated to the column. Above 0.5, high values "
-        "go with holes, below 0.5 low values; of masks, holes go with holes. Levels without an "
-        "order and all others together have cross-validated areas."
+        "hypothesis: an area of 0.5, the mask is unrelated to the column. Above 0.5, high values "
+        "go with missing cells, below 0.5 low values; of masks, both are missing together. Levels "
+        "without an order and all others together have cross-validated areas."
     )
     many = (
         f"{n_apart:,} of {_count(n, 'interval')} {'excludes' if n_apart == 1 else 'exclude'} 0.5. "

@@ -67,7 +67,8 @@ class GMVAEImputer(SetsMixin, ELBOImputer):
     ----------
     mask_model : str or mask model, default="none"
         Why cells are missing. "none": ignorable missingness. "latent": p(m|z,r), and the encoders
-        see the mask: the paper's "HIVAE w. M". Other values as in `PSMVAEImputer`.
+        see the mask: the paper's "HIVAE w. M". Other values as in `PSMVAEImputer`,
+        except "auto", "self" and `SelfMask`.
     n_sets : int, default=4
         Number of mixture components, the values of r, at most 1,000.
 

@@ -73,8 +73,7 @@ class LatentImputer(DeepImputer):
         How `sample` draws. "proper" includes the uncertainty of the parameters: after training,
         chained Bayesian regressions are fitted whose predictors are the other columns, nonlinear
         functions of them and the prediction of the model. "model" draws from the trained model with
-        its weights fixed, as the paper does; intervals by Rubin's rules are then too narrow. It
-        saves the time of the regressions where only single imputations are needed.
+        its weights fixed, as the paper does; intervals by Rubin's rules are then too narrow.
     numeric_draws : {"auto", "pmm"}, default="auto"
         How a number is drawn around its mean. "auto" adds the residual of a similar row, and takes
         the value of a similar row for whole numbers with at most 20 distinct values. "pmm" always
