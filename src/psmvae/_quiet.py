@@ -53,9 +53,23 @@ def unchanged_settings() -> Iterator[None]:
 
 
 @contextmanager
+def quiet_warnings() -> Iterator[None]:
+    """Restore the filters of warnings at the end of a block; one thread at a time."""
+    with _lock, warnings.catch_warnings():
+        yield
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Record the warnings of a block; one thread at a time."""
+    with _lock, warnings.catch_warnings(record=True) as caught:
+        yield caught
+
+
+@contextmanager
 def recorded_warnings(category: type[Warning]) -> Iterator[list[warnings.WarningMessage]]:
     """Record the warnings of a block, those of a category always; one thread at a time."""
-    with _lock, warnings.catch_warnings(record=True) as caught:
+    with caught_warnings() as caught:
         warnings.simplefilter("always", category)
         yield caught
 

@@ -91,3 +91,14 @@ def test_kind_that_does_not_fit_names_one_that_does(refused, tmp_path):
     arguments = ["impute", source, "-o", tmp_path / "out.csv", *MEAN]
     message = refused(1, *arguments, "--kind", "the size=binary")
     assert "--kind 'the size=" in message
+
+
+def test_codes_stay_in_ignored_columns_of_a_parquet_file(psmvae, tmp_path):
+    path, output = tmp_path / "t.parquet", tmp_path / "filled.parquet"
+    pq.write_table(pa.table({"id": [-999, 1, 2, 3], "x": [-999.0, 1.0, 2.0, 4.0]}), path)
+    arguments = ["--na=-999", "--ignore", "id", "--method", "mean"]
+    assert psmvae("impute", path, "-o", output, *arguments).code == 0
+    filled = pq.read_table(output)
+    assert filled["id"].to_pylist() == [-999, 1, 2, 3]
+    assert filled["x"].to_pylist()[1:] == [1.0, 2.0, 4.0]
+    assert filled["x"][0].as_py() > 0

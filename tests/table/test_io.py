@@ -12,7 +12,7 @@ pc = pytest.importorskip("pyarrow.compute")
 
 from psmvae.table import TableError, read_table, write_table  # noqa: E402
 from psmvae.table.codec import Codec  # noqa: E402
-from psmvae.table.io import read_text  # noqa: E402
+from psmvae.table.io import mark_values, read_text  # noqa: E402
 from psmvae.table.nulls import set_null  # noqa: E402
 from psmvae.table.text import keep_text  # noqa: E402
 from psmvae.table.text_types import mark_missing  # noqa: E402
@@ -309,3 +309,32 @@ def test_missing_cells_of_a_slice(kind):
     out = set_null(text, pc.is_in(text, pa.array(["NA"], kind)))
     out.validate(full=True)
     assert out.to_pylist() == [None if cell == "NA" else cell for cell in text.to_pylist()]
+
+
+def test_codes_of_missing_cells_in_every_type(tmp_path):
+    texts = ["a", "unknown", "b"]
+    table = pa.table(
+        {
+            "dictionary": pa.array(texts).dictionary_encode(),
+            "view": pa.array(texts, pa.string_view()),
+            "decimal": pa.array([1, -999, 2], pa.decimal128(9, 2)),
+            "kept": texts,
+        }
+    )
+    found = mark_values(table, ["unknown", "-999"], keep=["kept"])
+    assert found.schema == table.schema
+    assert [column.null_count for column in found.columns] == [1, 1, 1, 0]
+    assert found["dictionary"].to_pylist() == ["a", None, "b"]
+
+
+def test_a_carriage_return_in_a_cell(tmp_path):
+    cells = {"note": ["one\rtwo", "z"], "other": ["a,\r\nb", 'c"']}
+    write_table(pa.table(cells), tmp_path / "t.csv")
+    assert read_table(tmp_path / "t.csv").to_pydict() == cells
+
+
+@pytest.mark.parametrize("name", ["T.CSV.GZ", "日" * 80 + ".csv"])
+def test_unusual_file_names(tmp_path, name):
+    write_table(pa.table({"a": [1, 2]}), tmp_path / name)
+    assert read_table(tmp_path / name).to_pydict() == {"a": [1, 2]}
+    assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -13,7 +13,7 @@ from psmvae.cli.messages import reworded
 from psmvae.cli.options import check_known
 from psmvae.cli.terminal import UsageError
 from psmvae.table.errors import OutputExistsError, TableError
-from psmvae.table.io import read_table, read_text
+from psmvae.table.io import mark_values, read_table, read_text
 from psmvae.table.paths import SEPARATORS, atomic_path, check_output, check_place, check_source
 from psmvae.table.text import keep_text, text_of_unchanged
 from psmvae.table.text_types import infer_types, mark_missing
@@ -128,13 +128,15 @@ class InputTable:
     """A table and which of its columns are ignored: copied to the output, not modelled.
 
     ``text`` has the cells as they are written in a text file, all of them strings, and ``na`` the
-    texts that mark missing cells, in addition to the default ones.
+    texts that mark missing cells, in addition to the default ones. ``unmarked`` is the table of a
+    file that is not text, with the values that ``na`` marks.
     """
 
     table: Any
     text: Any = None
     na: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
+    unmarked: Any = None
 
     @property
     def modelled(self) -> Any:
@@ -147,7 +149,10 @@ class InputTable:
 
     def ignoring(self, names: Sequence[str]) -> InputTable:
         """Return the table with these columns ignored."""
-        return replace(self, ignored=tuple(dict.fromkeys(names)))
+        ignored, table = tuple(dict.fromkeys(names)), self.table
+        if self.unmarked is not None:
+            table = mark_values(self.unmarked, self.na, keep=ignored)
+        return replace(self, table=table, ignored=ignored)
 
     def as_written(self) -> Any:
         """The cells as text, null where missing. In ignored columns no cell is missing."""
@@ -188,18 +193,18 @@ def read_input(files: TableFile, ignore: Sequence[str] = ()) -> InputTable:
 
     A text file is parsed once: the types are inferred from the cells as they are written.
     """
-    na = tuple(files.na or ())
+    na, text, unmarked = tuple(files.na or ()), None, None
     if is_text_file(files.table):
         text = read_text(files.table)
         table = infer_types(mark_missing(text, na=na))
     else:
-        text, table = None, read_table(files.table, na=na)
+        table = unmarked = read_table(files.table)
     if table.num_rows == 0:
         raise TableError(f"{files.table}: there are column names but no rows")
     check_known("--ignore", ignore, table.column_names)
     if set(table.column_names) <= set(ignore):
         raise UsageError("--ignore: no column is left to model")
-    return InputTable(table, text, na).ignoring(ignore)
+    return InputTable(table, text, na, unmarked=unmarked).ignoring(ignore)
 
 
 def ignored_by_model(imputer: Imputer, path: Path, source: InputTable) -> InputTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -207,12 +207,15 @@ def _read_feather(path: Path) -> Any:
             return stream.read_all()
 
 
-def mark_values(table: Any, na: Sequence[str]) -> Any:
-    """Return the table with nulls where a string is in `na`, or a number equals one in `na`."""
+def mark_values(table: Any, na: Sequence[str], keep: Collection[str] = ()) -> Any:
+    """Return the table with nulls where a string is in `na`, or a number equals one in `na`.
+
+    Columns in `keep` are left as they are.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from psmvae.table.nulls import set_null
+    from psmvae.table.nulls import is_text, set_null
 
     numbers = []
     for code in na:
@@ -222,11 +225,15 @@ def mark_values(table: Any, na: Sequence[str]) -> Any:
         return table
     fields, columns = list(table.schema), list(table.columns)
     for position, field in enumerate(fields):
-        kind = field.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            missing = pc.is_in(table[position], pa.array(na, type=kind))
-        elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            missing = pc.is_in(table[position].cast(pa.float64(), safe=False), pa.array(numbers))
+        kind, values = field.type, table[position]
+        if field.name in keep:
+            continue
+        if pa.types.is_dictionary(kind):
+            kind, values = kind.value_type, values.cast(kind.value_type)
+        if is_text(kind):
+            missing = pc.is_in(values.cast(pa.large_string()), pa.array(na, pa.large_string()))
+        elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            missing = pc.is_in(values.cast(pa.float64(), safe=False), pa.array(numbers))
         else:
             continue
         column = set_null(table[position], missing)

@@ -78,7 +78,8 @@ def _remove_if_unlocked(path: Path) -> None:
 
 
 def _prefix(target: Path) -> str:
-    return f".{target.name[:_MAX_NAME]}."
+    # file systems limit the number of bytes; a character that is cut in two is left out
+    return f".{os.fsencode(target.name)[:_MAX_NAME].decode(errors='ignore')}."
 
 
 def _lock(descriptor: int) -> bool:

@@ -45,7 +45,10 @@ def parse_text(path: Path, separator: str) -> Any:
     """Return the text of each cell of a file, a table of strings without nulls."""
     names = _header(path, separator)
     try:
-        table = pa_csv.read_csv(path, **_options(names, separator))
+        # pyarrow itself knows the extension in lower case only
+        compression = "gzip" if path.name.lower().endswith(".gz") else None
+        with pa.input_stream(str(path), compression=compression) as file:
+            table = pa_csv.read_csv(file, **_options(names, separator))
     except (pa.ArrowException, OSError) as error:
         raise _problem(path, separator, len(names), error) from error
     _check_names(path, names, table.column_names)
@@ -93,6 +96,20 @@ def write_text(table: Any, to: Path | io.BytesIO, separator: str, *, compress: b
         write(table)
 
 
+class _Lines:
+    """Ends lines with a line feed alone.
+
+    `csv` quotes a cell with a carriage return only if lines end with one too (before Python 3.13).
+    """
+
+    def __init__(self, file: io.TextIOBase) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        """Write a line of `csv.writer`."""
+        self._file.write(line[:-2] + "\n")
+
+
 @contextmanager
 def text_writer(
     file: Any, names: Sequence[str], separator: str, *, compress: bool
@@ -101,7 +118,7 @@ def text_writer(
     # without name and time in the header, the same table gives the same bytes
     stream: Any = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if compress else file
     with stream, io.TextIOWrapper(stream, encoding="utf-8", newline="") as lines:
-        writer = csv.writer(lines, delimiter=separator, lineterminator="\n")
+        writer = csv.writer(_Lines(lines), delimiter=separator, lineterminator="\r\n")
         writer.writerow(names)
 
         def write(table: Any) -> None:

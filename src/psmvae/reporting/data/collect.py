@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
+from psmvae._quiet import caught_warnings
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.multiple import MultipleImputation
@@ -188,7 +189,7 @@ def _check_pairs(pairs: Sequence[tuple[str, str]] | None, columns: Columns, *, g
 
 def _impute(imputer: Imputer, X: Any) -> tuple[MultipleImputation, list[str]]:
     """Return imputations, and the warnings that were given."""
-    with warnings.catch_warnings(record=True) as caught:
+    with caught_warnings() as caught:
         warnings.simplefilter("always")
         mi = imputer.impute_multiple(X, m=M)
     # the summary words these from the numbers

@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import quiet_warnings
 from psmvae.multiple import Analyses, MissingInformationWarning, PooledResults, how_many, rubin
 from psmvae.reporting.data.columns import number
 from psmvae.reporting.schema import AssumptionRow, EstimateRow, ResultsData, TippingData
@@ -95,7 +96,7 @@ def _pooled(analyses: Any) -> PooledResults | None:
             "analyses must be what MultipleImputation.analyse returns, or its pooled results, got "
             f"{type(analyses).__name__}."
         )
-    with warnings.catch_warnings():
+    with quiet_warnings():
         # the summary of the report has it
         warnings.simplefilter("ignore", MissingInformationWarning)
         return analyses.pool()
@@ -114,7 +115,7 @@ def _complete_cases(analyses: Any) -> dict[str, Inference]:
     if not isinstance(analyses, Analyses) or analyses.source is None:
         return {}
     try:
-        with warnings.catch_warnings():
+        with quiet_warnings():
             warnings.simplefilter("ignore")
             found = analyses.complete_cases()
     except Exception:  # noqa: BLE001 (an analysis of few rows may raise anything)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from psmvae._quiet import quiet_warnings
 from psmvae.imputers.classical import MeanImputer
 from psmvae.imputers.deep import DeepImputer
 from psmvae.imputers.latent import LatentImputer
@@ -106,7 +107,7 @@ def validation_data(
     n_rows = min(max_rows, max(MIN_ROWS, MAX_CELLS // len(frame.names)))
     held = hold_out(X, schema, max_rows=n_rows, fraction=fraction, rng=rng)
     try:
-        with warnings.catch_warnings():
+        with quiet_warnings():
             # of the sample; those of the imputer itself were given when it was fitted
             warnings.simplefilter("ignore")
             found = _compare(imputer, schema, held, n_draws, random_state, say)
