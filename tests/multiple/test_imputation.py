@@ -9,6 +9,7 @@ import pytest
 
 from psmvae import MICEImputer, MultipleImputation
 from psmvae.multiple import Analyses, read_estimates
+from psmvae.multiple.complete_cases import complete_rows
 
 
 def incomplete() -> pd.DataFrame:
@@ -157,3 +158,63 @@ def test_other_tables_are_not_read_as_long(change, match):
 def test_a_table_with_the_keys_of_the_long_format_has_none():
     with pytest.raises(ValueError, match=r"rename \['.id'\]"):
         imputed(incomplete().rename(columns={"n": ".id"})).to_long()
+
+
+def with_dates(library):
+    """A table with an incomplete column of dates, which no imputer models."""
+    frame = incomplete()[["a", "b"]].assign(day=pd.Timestamp("2020-01-01"))
+    frame.loc[:4, "day"] = pd.NaT
+    return as_library(frame, library)
+
+
+def as_library(frame, library):
+    return {
+        "pandas": lambda: frame,
+        "polars": lambda: pl.from_pandas(frame),
+        "pyarrow": lambda: pa.Table.from_pandas(frame, preserve_index=False),
+    }[library]()
+
+
+LIBRARIES = ["pandas", "polars", "pyarrow"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_cells_that_stay_missing_were_not_imputed(library):
+    frame = with_dates("pandas")
+    numbers = imputed(frame[["a", "b"]])
+    tables = [table.assign(day=frame["day"]) for table in numbers]
+    long = pd.concat(
+        [
+            table.assign(**{".imp": k, ".id": np.arange(len(frame))})
+            for k, table in enumerate([frame, *tables])
+        ]
+    )
+    found = MultipleImputation.from_long(as_library(long, library)).mask
+    np.testing.assert_array_equal(found[:, :2], numbers.mask)
+    assert not found[:, 2].any()
+
+
+def test_cells_that_one_table_has_were_imputed():
+    long = pd.DataFrame(
+        {".imp": [0, 0, 1, 1, 2, 2], ".id": [1, 2] * 3, "a": [None, None, 1.0, None, None, None]}
+    )
+    assert MultipleImputation.from_long(long).mask.tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_complete_rows_of_columns_of_any_type(library):
+    frame = with_dates("pandas")
+    table = with_dates(library)
+    assert len(complete_rows(table)) == len(frame.dropna())
+    assert len(complete_rows(table, ["day"])) == len(frame) - 5
+    assert len(complete_rows(table, "day")) == len(frame) - 5
+    assert len(complete_rows(table, "a")) == frame["a"].notna().sum()
+    assert len(complete_rows(table, [])) == len(frame)
+
+
+def test_complete_rows_of_an_array_with_dates():
+    frame = with_dates("pandas")
+    assert len(complete_rows(frame.to_numpy(dtype=object))) == len(frame.dropna())
+    assert len(complete_rows(frame.to_numpy(dtype=object), "x2")) == len(frame) - 5
+    numbered = frame.set_axis([0, 1, 2], axis=1)
+    pd.testing.assert_frame_equal(complete_rows(numbered), numbered.dropna())

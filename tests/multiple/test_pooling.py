@@ -2,16 +2,18 @@
 
 import contextlib
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import stats
 from sklearn.linear_model import LinearRegression
 
-from psmvae.multiple import Analyses, Estimates, MissingInformationWarning, read_estimates
-from psmvae.multiple.rubin import degrees_of_freedom, pool_scalars
+from psmvae.multiple import Analyses, Estimates, MissingInformationWarning, read_estimates, rubin
+from psmvae.multiple.rubin import degrees_of_freedom, li_df, pool_scalars, reiter_df
 
 # written by benchmarks/r_pool.R
 R = json.loads((Path(__file__).parent / "r_pool.json").read_text())
@@ -58,6 +60,60 @@ def test_degrees_of_freedom_without_between_variance_are_those_of_complete_data(
     assert degrees_of_freedom(5, np.array([0.5]), df="rubin")[0] == pytest.approx(4 / 0.25)
 
 
+def test_estimates_without_within_variance_have_the_degrees_of_freedom_of_their_spread():
+    """The mean of m values has a t distribution with m - 1 degrees of freedom."""
+    assert degrees_of_freedom(5, np.array([1.0]))[0] == 4
+    values = [1.0, 2.0, 4.0, 5.0]
+    with pytest.warns(MissingInformationWarning):
+        row = Analyses([{"a": (value, 0.0)} for value in values]).pool().summary().iloc[0]
+    error = np.sqrt((1 + 1 / 4) * np.var(values, ddof=1))
+    assert (row["df"], row["lambda"], row["fmi"]) == (3, 1, 1)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(3 / error, 3))
+    assert row["conf_high"] == pytest.approx(3 + stats.t.ppf(0.975, 3) * error)
+
+
+@pytest.mark.parametrize("k", [1, 2, 7])
+@pytest.mark.parametrize("m", [6, 20, 100])
+@pytest.mark.parametrize("riv", [1e-9, 0.1, 1.0, 20.0])
+def test_degrees_of_freedom_of_d1_with_few_of_complete_data(k, m, riv):
+    """Reiter's are above 4 where c2 > 0; otherwise both sources are combined, below 4."""
+    t = k * (m - 1)
+    a = riv * t / (t - 2)
+    for dfcom in (1.0, 3.0, 5.0, 10.0, 40.0, 200.0):
+        v = dfcom * (dfcom + 1) / (dfcom + 3)
+        found = reiter_df(k, m, riv, dfcom)
+        if v > 4 * (1 + a):
+            assert found > 4
+        else:
+            assert 1 / found == pytest.approx(1 / li_df(k, m, riv) + (1 + a) / v)
+            assert 0 < found <= 4
+            assert found < min(v, li_df(k, m, riv))
+    # without missing data those of complete data are left, on both sides of the boundary
+    for dfcom in (2.0, 50.0):
+        whole = dfcom * (dfcom + 1) / (dfcom + 3)
+        assert reiter_df(k, m, 0.0, dfcom) == pytest.approx(whole)
+
+
+def test_unknown_degrees_of_freedom_of_a_term():
+    frame = pd.DataFrame({"term": ["a", "b"], "estimate": [1.0, 2.0], "variance": [1.0, 1.0]})
+    for df, expected in (([np.nan, 7.0], 7.0), ([9, 7], 7.0), ([np.nan, np.nan], None)):
+        assert read_estimates(frame.assign(df=df)).dfcom == expected
+    null = pl.DataFrame({"estimate": [1.0], "variance": [1.0]}).with_columns(df=pl.lit(None))
+    assert read_estimates(null).dfcom is None
+    nullable = frame.assign(df=pd.array([None, 7.0], dtype="Float64"))
+    assert read_estimates(nullable).dfcom == 7
+    fits = Analyses([frame.assign(df=[np.nan, 7.0], estimate=[q, q]) for q in (1.0, 1.2, 1.5)])
+    assert np.isfinite(fits.pool().summary()[["df", "p_value", "conf_low"]].to_numpy()).all()
+
+
+def test_terms_estimates_and_variances_of_different_length():
+    message = "got 2 terms, 3 estimates and 3 variances"
+    with pytest.raises(ValueError, match=message):
+        Estimates(("a", "b"), np.zeros(3), np.ones(3))
+    with pytest.raises(ValueError, match="2 terms, 2 estimates and 1 variances"):
+        read_estimates({"estimate": [1.0, 2.0], "variance": [1.0]})
+
+
 def test_estimates_without_any_variance_pool_to_themselves():
     pooled = pool_scalars(np.ones((3, 1)), np.zeros((3, 1)), 10.0)
     assert (pooled.estimate[0], pooled.t[0], pooled.lambda_[0]) == (1.0, 0.0, 0.0)
@@ -70,8 +126,6 @@ def test_intervals_cover_at_their_level():
     true = rng.normal(0, np.sqrt(u), n) + rng.normal(0, np.sqrt(b), n)
     each = true + rng.normal(0, np.sqrt(b), (m, n))
     pooled = pool_scalars(each, np.full((m, n), u))
-    from scipy import stats
-
     width = stats.t.ppf(0.975, pooled.df) * np.sqrt(pooled.t)
     assert np.mean(np.abs(pooled.estimate) < width) == pytest.approx(0.95, abs=0.01)
 
@@ -138,6 +192,21 @@ def test_terms_with_much_missing_information_have_one_warning():
     assert caught[0].filename == __file__
 
 
+def test_a_representation_does_not_warn_and_leaves_the_filters_of_warnings(monkeypatch):
+    """They belong to the process: another thread would see them changed."""
+    fits = Analyses([{"a": (q, 0.01)} for q in (1.0, 2.0, 3.0)])
+    outside, inside = list(warnings.filters), []
+    pool = rubin.pool_scalars
+
+    def recorded(*args, **options):
+        inside.append(list(warnings.filters))
+        return pool(*args, **options)
+
+    monkeypatch.setattr(rubin, "pool_scalars", recorded)
+    assert "pooled by Rubin's rules" in repr(fits)
+    assert inside == [outside]
+
+
 @pytest.mark.parametrize(
     ("call", "match"),
     [
@@ -151,6 +220,8 @@ def test_terms_with_much_missing_information_have_one_warning():
         (lambda: fits_of("lm").test("weight = 0"), "unknown term 'weight'"),
         (lambda: fits_of("lm").test("bmi = 0", method="D9"), "method"),
         (lambda: fits_of("lm").pool(df="many"), "df must be"),
+        (lambda: fits_of("lm").pool(dfcom=np.nan), "dfcom must be above 0"),
+        (lambda: fits_of("lm").test("bmi = 0", dfcom=0), "dfcom must be above 0"),
         (lambda: fits_of("glm").pool().summary(conf_level=95), "conf_level"),
     ],
 )

@@ -217,6 +217,16 @@ def test_odds_of_a_level_and_of_counts():
     assert 1 - share(counts, 0) == pytest.approx(3 / 5, abs=0.04)
 
 
+@pytest.mark.parametrize("delta", ["odds of 1 × 3", "odds of '1' × 3", "odds of 1.0 × 3"])
+def test_odds_of_a_whole_number_among_floats(delta):
+    """pandas makes floats of whole numbers with missing values."""
+    mi = long_imputation([0.0, 1.0])
+    shifted = mi.shift({"v": delta})
+    assert share(shifted, 1.0) == pytest.approx(3 / 4, abs=0.04)
+    with pytest.raises(ValueError, match="no level '2'; it has '0', '1'"):
+        mi.shift({"v": "odds of 2 × 3"})
+
+
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_odds_in_other_libraries(library):
     other = as_library(MADE, library)

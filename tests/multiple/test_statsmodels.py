@@ -1,18 +1,20 @@
 """Pooled fits of statsmodels against R's lm and glm on the same imputations."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 pytest.importorskip("statsmodels")
 import statsmodels.api as sm
 import statsmodels.formula.api as smf
 
 from psmvae import MultipleImputation
-from psmvae.multiple import Analyses
+from psmvae.multiple import Analyses, read_estimates
 
 # written by benchmarks/r_pool.R
 R = json.loads((Path(__file__).parent / "r_pool.json").read_text())["statsmodels"]
@@ -115,3 +117,79 @@ def test_terms_with_commas_and_equals_signs_can_be_tested():
     )
     other = MI.analyse(lambda table: smf.ols("y ~ x1 + g", table).fit())
     np.testing.assert_allclose(found, other.test("x1 = 0, g[T.b] = 0, g[T.c] = 0"))
+
+
+def test_terms_with_numbers_inside_can_be_tested():
+    formula = "y ~ x2 + bs(x1, df=4, degree=3)"
+    fits = MI.analyse(lambda table: smf.ols(formula, table).fit())
+    terms = [f"bs(x1, df=4, degree=3)[{k}]" for k in range(4)]
+    assert list(fits[0].params.index[2:]) == terms
+    found = fits.test(f"{terms[0]} = 0, x2=0, {terms[3]}=0.5")
+    names = ("Intercept", "x2", "b0", "b1", "b2", "b3")
+    renamed = [replace(read_estimates(fit), terms=names) for fit in fits]
+    np.testing.assert_allclose(found, Analyses(renamed).test("b0 = 0, x2 = 0, b3 = 0.5"))
+
+
+OUTCOMES = ["first", "second", "third"]
+
+
+def multinomial_tables():
+    """Tables that differ in some values of x."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(300, 2)), columns=["x", "z"])
+    score = table["x"] + 2 * rng.normal(size=300)
+    table["g"] = np.array(OUTCOMES)[np.digitize(score, [-1, 1])]
+    some = rng.random(300) < 0.05
+    return [table.assign(x=table["x"].mask(some, rng.normal(size=300))) for _ in range(4)]
+
+
+@pytest.mark.parametrize("as_arrays", [False, True])
+def test_multinomial_logit(as_arrays):
+    """Each outcome against the standard errors and the Wald test of statsmodels."""
+    fits = []
+    for table in multinomial_tables():
+        y, x = table["g"], sm.add_constant(table[["x", "z"]])
+        y, x = (y.to_numpy(), x.to_numpy()) if as_arrays else (y, x)
+        fits.append(sm.MNLogit(y, x).fit(disp=False))
+    names = ["const", "x1", "x2"] if as_arrays else ["const", "x", "z"]
+    found = read_estimates(fits[0])
+    assert found.terms == tuple(f"{outcome}:{name}" for outcome in OUTCOMES[1:] for name in names)
+    coefficients, errors = np.asarray(fits[0].params), np.asarray(fits[0].bse)
+    for k in range(2):
+        np.testing.assert_allclose(found.estimate[3 * k : 3 * k + 3], coefficients[:, k])
+        np.testing.assert_allclose(found.variance[3 * k : 3 * k + 3], errors[:, k] ** 2)
+    # of equal tables the pooled test is the Wald test
+    restricted = np.eye(6)[[1, 4]]
+    wald = fits[0].wald_test(restricted, scalar=True, use_f=True)
+    hypothesis = f"second:{names[1]} = 0, third:{names[1]} = 0"
+    same = Analyses([fits[0]] * 3).test(hypothesis, dfcom=np.inf)
+    assert same.statistic == pytest.approx(wald.statistic)
+    pooled = Analyses(fits).pool().summary()
+    by_hand = np.mean([np.asarray(fit.params)[1, 0] for fit in fits])
+    assert pooled["estimate"][1] == pytest.approx(by_hand)
+
+
+def test_vector_autoregressions():
+    """Their covariances are ordered by regressor."""
+    from statsmodels.tsa.api import VAR
+
+    fit = VAR(multinomial_tables()[0][["x", "z"]]).fit(1)
+    found = read_estimates(fit)
+    assert found.terms[:3] == ("x:const", "z:const", "x:L1.x")
+    for term, estimate, variance in zip(*(getattr(found, f) for f in FIELDS), strict=True):
+        outcome, name = term.split(":")
+        assert estimate == fit.params.loc[name, outcome]
+        assert variance == pytest.approx(fit.stderr.loc[name, outcome] ** 2)
+
+
+FIELDS = ("terms", "estimate", "variance")
+
+
+def test_d1_of_small_tables_has_positive_degrees_of_freedom():
+    """Reiter's series is negative here."""
+    rng = np.random.default_rng(0)
+    tables = [pd.DataFrame(rng.normal(size=(8, 3)), columns=list("xyz")) for _ in range(20)]
+    found = Analyses([smf.ols("y ~ x + z", table).fit() for table in tables]).test("x = 0, z = 0")
+    assert 0 < found.df2 < 5
+    assert found.p_value == pytest.approx(stats.f.sf(found.statistic, 2, found.df2))
+    assert 0 < found.p_value < 1

@@ -1,5 +1,7 @@
 """One analysis under several assumptions."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,6 +9,7 @@ import pytest
 from scipy import stats
 
 from psmvae import MICEImputer, PSMVAEImputer, SelfMask, compare_assumptions
+from psmvae.multiple import MissingInformationWarning, rubin
 
 N = 150
 
@@ -132,8 +135,9 @@ def test_complete_cases_of_other_tables():
         return {"n": (float(len(table)), 1.0)}
 
     for table in (frame, pl.from_pandas(frame)):
-        result = compare_assumptions(table, count, ["complete cases"], complete_on=["x", "y"])
-        assert result.results[0]["n"].estimate == n
+        for columns in (["x", "y"], "y"):
+            result = compare_assumptions(table, count, ["complete cases"], complete_on=columns)
+            assert result.results[0]["n"].estimate == n
         assert type(result.summary()) is type(table)
     array = compare_assumptions(frame.to_numpy(), count, ["complete cases"])
     assert array.results[0]["n"].estimate == frame.dropna().shape[0]
@@ -148,6 +152,49 @@ def test_bootstrap():
     expected = compare(["complete cases", "mar"])
     for one, other in zip(result.results, expected.results, strict=True):
         assert one["mean of y"].std_error == pytest.approx(other["mean of y"].std_error, rel=0.4)
+
+
+def test_the_seed_is_that_of_the_imputer():
+    def estimate(table):
+        return {"mean of y": table["y"].mean()}
+
+    assumptions = ["complete cases", "mar", {"shift": {"y": 1}}]
+    seeds = (7, 7, 8, np.random.RandomState(7), np.random.RandomState(7))
+    found = [
+        compare(
+            assumptions, estimate, bootstrap=5, imputer=MICEImputer(random_state=seed),
+            random_state=None,
+        ).results
+        for seed in seeds
+    ]  # fmt: skip
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+    assert found[3] == found[4]
+    given = compare(assumptions, estimate, bootstrap=5, random_state=7)
+    assert given.results == found[0]
+
+
+def test_filters_of_warnings_stay_as_they_are(monkeypatch):
+    """They belong to the process: another thread would see them changed."""
+    outside, inside = list(warnings.filters), []
+    pool = rubin.pool_scalars
+
+    def recorded(*args, **options):
+        inside.append(list(warnings.filters))
+        return pool(*args, **options)
+
+    monkeypatch.setattr(rubin, "pool_scalars", recorded)
+    compare(["mar", {"shift": {"y": 2}}])
+    assert inside == [outside] * 2
+
+
+def test_one_warning_of_missing_information():
+    def precise(table):
+        return {"mean of y": (table["y"].mean(), 1e-6)}
+
+    with pytest.warns(MissingInformationWarning) as caught:
+        compare(["mar", {"shift": {"y": 2}}], precise)
+    assert len(caught) == 1
 
 
 def test_forest_plot():

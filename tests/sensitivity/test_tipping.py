@@ -1,6 +1,7 @@
 """Tipping points: against R, against an independent computation, in words and in pictures."""
 
 import json
+import warnings
 from pathlib import Path
 
 import narwhals.stable.v2 as nw
@@ -213,6 +214,18 @@ def test_one_warning_of_missing_information():
     with pytest.warns(MissingInformationWarning) as caught:
         tipping_point(wild, difference, "y", [0, 1, 2])
     assert len(caught) == 1
+
+
+def test_filters_of_warnings_stay_as_they_are(trial):
+    """They belong to the process: another thread would see them changed."""
+    outside, inside = list(warnings.filters), []
+
+    def recorded(table):
+        inside.append(list(warnings.filters))
+        return difference(table)
+
+    tipping_point(trial, recorded, "y", [0, 1])
+    assert all(filters == outside for filters in inside)
 
 
 def test_progress_is_reported(trial):

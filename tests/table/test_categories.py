@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -116,3 +117,73 @@ def test_arrow_dictionaries_with_nulls_in_several_chunks():
     filled = codec.fill(table, np.full((8, 2), 2.0))["c"]
     assert filled.to_pylist() == ["z" if one is None else one for one in before]
     assert filled.type == table["c"].type
+
+
+# in another order than the alphabet's, with two levels that the new table lacks
+FITTED = ["low", "middle", "high", "very high"]
+
+
+def fitted_codec():
+    """A codec of a column with four ordered levels."""
+    values = pd.Categorical(FITTED * 2, categories=FITTED, ordered=True)
+    return Codec.fit(pd.DataFrame({"c": values, "y": range(8)}))
+
+
+def lacking(library, categories):
+    """A table whose categories are some of the fitted levels; two cells are missing."""
+    values = ["high", "low", None, None]
+    if library == "polars":
+        return pl.DataFrame({"c": pl.Series(values, dtype=pl.Enum(categories)), "y": range(4)})
+    frame = pd.DataFrame(
+        {"c": pd.Categorical(values, categories=categories, ordered=True), "y": range(4)}
+    )
+    return frame if library == "pandas" else pa.Table.from_pandas(frame)
+
+
+def categories_of(table):
+    column = table["c"]
+    if isinstance(table, pa.Table):
+        return column.chunk(0).dictionary.to_pylist()
+    categories = (
+        column.cat.categories if isinstance(table, pd.DataFrame) else column.dtype.categories
+    )
+    return list(categories)
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow", "polars"])
+@pytest.mark.parametrize("codes", [(3, 1), (1, 3), (0, 1), (3, 3)])
+def test_added_categories_are_those_of_the_fitted_column(library, codes):
+    """In one order, whatever was drawn, and also those that were not drawn."""
+    x = np.zeros((4, 2))
+    x[2:, 0] = codes
+    filled = fitted_codec().fill(lacking(library, ["low", "high"]), x)
+    assert categories_of(filled) == ["low", "high", "middle", "very high"]
+    expected = ["high", "low", *(FITTED[code] for code in codes)]
+    assert list(items(filled) if library != "polars" else filled["c"]) == expected
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow", "polars"])
+def test_categories_that_lack_no_level_stay_as_they_are(library):
+    """Also if they have another order, and levels that were never seen."""
+    own = ["none", "very high", "high", "middle", "low"]
+    table = lacking(library, own)
+    filled = fitted_codec().fill(table, np.full((4, 2), 1.0))
+    assert categories_of(filled) == own
+    before, after = (
+        one.schema.field("c").type if library == "arrow" else one["c"].dtype
+        for one in (table, filled)
+    )
+    assert before == after
+
+
+def test_imputations_have_the_same_categories():
+    rng = np.random.default_rng(0)
+    levels = list("dcba")
+    frame = pd.DataFrame({"y": rng.normal(size=200)})
+    frame["c"] = pd.Categorical(rng.choice(levels, 200), categories=levels, ordered=True)
+    new = pd.DataFrame({"y": rng.normal(size=12), "c": pd.Categorical(["b", "d"] + [None] * 10)})
+    imputer = psmvae.MICEImputer(random_state=0).fit(frame)
+    mi = imputer.impute_multiple(new, m=10)
+    assert {tuple(table["c"].cat.categories) for table in mi} == {("b", "d", "c", "a")}
+    shifted = mi.shift({"c": "odds of a × 2"})
+    assert {tuple(table["c"].cat.categories) for table in shifted} == {("b", "d", "c", "a")}

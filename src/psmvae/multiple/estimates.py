@@ -40,6 +40,14 @@ class Estimates:
     covariance: Floats | None = None
     dfcom: float | None = None
 
+    def __post_init__(self) -> None:
+        sizes = len(self.terms), np.size(self.estimate), np.size(self.variance)
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                "an analysis needs one estimate and one variance for each term, got "
+                f"{sizes[0]} terms, {sizes[1]} estimates and {sizes[2]} variances."
+            )
+
 
 def read_estimates(result: Any) -> Estimates:
     """Read estimates from the result of an analysis.
@@ -61,6 +69,14 @@ def read_estimates(result: Any) -> Estimates:
     ------
     TypeError
         If no estimates can be read from the object.
+    ValueError
+        If the numbers of terms, estimates and variances differ.
+
+    Notes
+    -----
+    Terms of models with several outcomes, such as ``MNLogit`` of statsmodels, are named
+    ``outcome:name``. An unknown number of degrees of freedom in the column ``df`` (NaN or None) is
+    ignored; of the others, the smallest is that of all terms.
 
     Examples
     --------
@@ -136,15 +152,39 @@ def _from_columns(columns: Mapping[str, list[Any]]) -> Estimates:
     if variance is None and "std_error" in columns:
         variance = np.asarray(columns["std_error"], dtype=np.float64) ** 2
     terms = columns.get("term", ["estimate"] if n == 1 else [f"x{j}" for j in range(n)])
-    dfcom = min(columns["df"]) if "df" in columns else None
-    return _make(terms, columns["estimate"], variance, dfcom=dfcom)
+    # a missing value is NaN, None or pandas' NA
+    known = [df for df in columns.get("df", []) if isinstance(df, Real) and df == df]
+    return _make(terms, columns["estimate"], variance, dfcom=min(known, default=None))
 
 
 def _from_statsmodels(result: Any) -> Estimates:
-    names = getattr(result.params, "index", None)
-    terms = result.model.exog_names if names is None else names
+    params, covariance = result.params, result.cov_params()
     dfcom = getattr(result, "df_resid", None)
-    return _make(terms, result.params, covariance=result.cov_params(), dfcom=dfcom)
+    names = getattr(params, "index", None)
+    terms = result.model.exog_names if names is None else names
+    if np.ndim(params) == 2:
+        terms, params = _by_outcome(result.model, terms, params, covariance)
+    return _make(terms, params, covariance=covariance, dfcom=dfcom)
+
+
+def _by_outcome(
+    model: Any, names: Any, params: Any, covariance: Any
+) -> tuple[list[str], NDArray[Any]]:
+    """Return coefficients ``(name, outcome)`` in the order of their covariances, with terms.
+
+    Covariances of multinomial models are ordered by outcome, those of vector autoregressions by
+    name. Labels are those of the covariances: the coefficients have numbers for outcomes.
+    """
+    values, names = np.asarray(params), list(names)
+    if hasattr(covariance, "index"):
+        pairs = list(covariance.index)
+    else:
+        # arrays have no labels; the first outcome is the reference
+        outcomes = list(getattr(model, "_ynames_map", {}).values())[1:]
+        pairs = [(outcome, name) for outcome in outcomes for name in names]
+    if [name for _, name in pairs[: len(names)]] == names:
+        return [f"{outcome}:{name}" for outcome, name in pairs], values.ravel(order="F")
+    return [f"{outcome}:{name}" for name, outcome in pairs], values.ravel()
 
 
 def _from_lifelines(result: Any) -> Estimates:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.multiple.bootstrap import bootstrap_estimates
+from psmvae.multiple.complete_cases import missing_values
 from psmvae.multiple.estimates import Estimates
 from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
@@ -336,8 +337,8 @@ class MultipleImputation(Sequence[Any]):
             The completed tables, in the order of ``.imp``.
         """
         original, *completed = split_tables(table)
-        frame = nw.from_native(original, eager_only=True)
-        mask = np.column_stack([_missing(frame[name]) for name in frame.columns])
+        # cells that are missing in every completed table were not imputed, such as dates
+        mask = _missing(original) & ~np.logical_and.reduce([_missing(one) for one in completed])
         return cls(original, tuple(completed), mask, {"source": LONG_TABLE})
 
 
@@ -353,8 +354,7 @@ def _backend(table: Any) -> Backend:
     return "pyarrow" if is_arrow_table(table) else "pandas"
 
 
-def _missing(series: nw.Series[Any]) -> NDArray[np.bool_]:
-    missing: NDArray[np.bool_] = series.is_null().to_numpy().astype(bool)
-    if series.dtype.is_float():
-        missing = missing | np.isnan(series.to_numpy().astype(np.float64))
-    return missing
+def _missing(table: Any) -> NDArray[np.bool_]:
+    """Return which cells ``(row, column)`` of a frame are missing."""
+    frame = nw.from_native(table, eager_only=True)
+    return np.column_stack([missing_values(frame[name]) for name in frame.columns])

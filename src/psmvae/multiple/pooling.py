@@ -178,10 +178,8 @@ class Analyses(Sequence[Any]):
         kind = type(self.results[0]).__name__ if n else "no class"
         own = Section(f"Analyses of {n:,} completed tables, results of {kind}", [], [])
         try:
-            with warnings.catch_warnings():
-                # `pool` warns when it is called
-                warnings.simplefilter("ignore", MissingInformationWarning)
-                return [own, *_pooled_sections(self.pool())]
+            # `pool` warns when it is called
+            return [own, *_pooled_sections(self._pool("barnard-rubin", None, "identity"))]
         except (TypeError, ValueError) as error:
             return [replace(own, paragraphs=[f"They cannot be pooled: {error}"])]
 
@@ -220,6 +218,14 @@ class Analyses(Sequence[Any]):
         MissingInformationWarning
             If the fraction of missing information of a term is above 0.5.
         """
+        results = self._pool(df, dfcom, scale)
+        warn_of_missing_information(results.terms, results.pooled.fmi)
+        return results
+
+    def _pool(
+        self, df: rubin.DegreesOfFreedom, dfcom: float | None, scale: ScaleName
+    ) -> PooledResults:
+        """Pool without a warning."""
         if scale not in SCALES:
             raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}.")
         each = self._estimates()
@@ -231,7 +237,6 @@ class Analyses(Sequence[Any]):
         variance = np.stack([one.variance for one in each]) * slope**2
         freedom = self._dfcom(each, dfcom)
         pooled = rubin.pool_scalars(estimate, variance, freedom, df=df)
-        _warn_of_missing_information(each[0].terms, pooled.fmi)
         return PooledResults(each[0].terms, len(each), freedom, pooled, scale, self.backend)
 
     def test(
@@ -263,6 +268,11 @@ class Analyses(Sequence[Any]):
 
         Notes
         -----
+        D1 has the degrees of freedom of Li et al. (1991) without `dfcom`, and those of Reiter
+        (2007) with it. Reiter's are not defined if few degrees of freedom are left by missing data;
+        those of Li et al. are then combined with `dfcom` as Barnard and Rubin (1999) do for one
+        term.
+
         D3 of linear models pools the maximum likelihood estimate of the residual variance with the
         coefficients, as R's mitml does. R's ``mice::D3`` estimates it, and the intercept, again in
         each table, and differs.
@@ -369,6 +379,8 @@ class Analyses(Sequence[Any]):
 
     def _dfcom(self, each: list[Estimates], given: float | None) -> float:
         if given is not None:
+            if not given > 0:
+                raise ValueError(f"dfcom must be above 0, got {given!r}.")
             return float(given)
         known = [one.dfcom for one in each if one.dfcom is not None]
         return min(known) if len(known) == len(each) else float("inf")
@@ -391,7 +403,8 @@ def _pooled_sections(results: PooledResults) -> list[Section]:
     return [shortened(Section(title, rows, []))]
 
 
-def _warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
+def warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
+    """Warn of the terms with much missing information, at the caller of the calling function."""
     high = [f"{term} ({g:.2f})" for term, g in zip(terms, fmi, strict=True) if g > HIGH_FMI]
     if high:
         message = (
@@ -402,23 +415,26 @@ def _warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
         warnings.warn(message, MissingInformationWarning, stacklevel=3)
 
 
-_EQUATION = re.compile(r"\s*(.+?)\s*=\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)")
+_VALUE = r"\s*=\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)"
 
 
 def _parse(hypothesis: str, terms: Sequence[str]) -> tuple[list[str], Floats]:
     """Read ``"a = 0, b = 1"``; a term may have commas and equals signs of its own."""
+    # a known term is read whole, also if a part of it looks like an equation: bs(x, df=4, degree=3)
+    known = "|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True))
+    equation = re.compile(rf"\s*(?:({known})|(.+?)){_VALUE}")
     found: dict[str, float] = {}
     position = 0
     while position < len(hypothesis):
-        match = _EQUATION.match(hypothesis, position)
+        match = equation.match(hypothesis, position)
         if match is None:
             raise ValueError(f"a hypothesis must have the form 'a = 0, b = 0', got {hypothesis!r}.")
         name, position = match[1], match.end()
-        if name not in terms:
-            raise ValueError(f"unknown term {name!r}; the analysis has {list(terms)}.")
+        if name is None:
+            raise ValueError(f"unknown term {match[2]!r}; the analysis has {list(terms)}.")
         if name in found:
             raise ValueError(f"the hypothesis {hypothesis!r} has two values for {name!r}.")
-        found[name] = float(match[2])
+        found[name] = float(match[3])
     if not found:
         raise ValueError("the hypothesis is empty; it must have the form 'a = 0, b = 0'.")
     return list(found), np.array(list(found.values()))

@@ -104,8 +104,8 @@ def degrees_of_freedom(
             + \frac{\nu_{com} + 3}{(\nu_{com} + 1)\,\nu_{com}\,(1 - \lambda)}
 
     The reciprocal form is finite for λ = 0 (no between-imputation variance) and for infinite
-    complete-data degrees of freedom, where one of the terms vanishes. ``df="rubin"`` keeps the
-    first term only.
+    complete-data degrees of freedom, where one of the terms vanishes. With the latter, λ = 1 (no
+    within-imputation variance) gives ν = m - 1. ``df="rubin"`` keeps the first term only.
     """
     if df not in ("barnard-rubin", "rubin"):
         raise ValueError(f"df must be 'barnard-rubin' or 'rubin', got {df!r}.")
@@ -113,9 +113,9 @@ def degrees_of_freedom(
         reciprocal = lambda_**2 / (m - 1)
         if df == "barnard-rubin":
             v = np.asarray(dfcom, dtype=np.float64)
-            # (ν + 1) / (ν + 3) ν is infinite with ν
-            observed = np.where(np.isinf(v), np.inf, (v + 1) / (v + 3) * v)
-            reciprocal = reciprocal + 1 / (observed * (1 - lambda_))
+            # the reciprocal, because infinity times 1 - λ = 0 is no number
+            observed = np.where(np.isinf(v), 0.0, (v + 3) / ((v + 1) * v) / (1 - lambda_))
+            reciprocal = reciprocal + observed
         found: Floats = 1 / reciprocal
     return found
 
@@ -174,11 +174,25 @@ def li_df(k: int, m: int, riv: float) -> float:
 
 
 def reiter_df(k: int, m: int, riv: float, dfcom: float) -> float:
-    """Denominator degrees of freedom of Reiter (2007) for D1 with ``k (m - 1) > 4``."""
+    r"""Denominator degrees of freedom of Reiter (2007) for D1 with ``k (m - 1) > 4``.
+
+    They come from a series for :math:`\nu^* / (1 + a) > 4`, where
+    :math:`\nu^* = (\nu_{com} + 1) \nu_{com} / (\nu_{com} + 3)`, and are above 4. Outside this range
+    the series is negative or diverges. The degrees of freedom of Li et al. (1991) are combined with
+    those of complete data there, as Barnard and Rubin (1999) do for one term:
+
+    .. math::
+
+        \frac1\nu = \frac1{\nu_{Li}} + \frac{1 + a}{\nu^*}.
+
+    The result is positive and below 4, and for a = 0 both are :math:`\nu^*`.
+    """
     t = k * (m - 1)
     a = riv * t / (t - 2)
     v = (dfcom + 1) / (dfcom + 3) * dfcom
     c1, c2 = v - 2 * (1 + a), v - 4 * (1 + a)
+    if c2 <= 0:
+        return float(1 / (1 / li_df(k, m, riv) + (1 + a) / v))
     series = (
         a**2 * c1 / ((1 + a) ** 2 * c2)
         + 8 * a**2 * c1 / ((1 + a) * c2**2)

@@ -228,7 +228,7 @@ class _Column:
         text = self.cells[0].family == "string"
         values = np.array(levels, dtype=object) if text else np.array(levels)
         pairs = zip(self.cells, values[moved], strict=True)
-        return [New(cells, new, rows=self.rows) for cells, new in pairs]
+        return [New(cells, new, rows=self.rows, levels=tuple(levels)) for cells, new in pairs]
 
     def _all_levels(self) -> list[Any]:
         """Return the levels of all tables, in the declared order or else sorted."""
@@ -252,21 +252,30 @@ class _Column:
     def _level(self, value: Odds, levels: Sequence[Any]) -> int | None:
         """Return the position of the level whose odds change, None for all cumulative odds."""
         if value.level is not None:
-            texts = [str(level) for level in levels]
-            if value.level.strip("'\"") not in texts:
+            name = value.level.strip("'\"")
+            at = [k for k, level in enumerate(levels) if name in (_text(level), str(level))]
+            if not at:
+                texts = quoted([_text(level) for level in levels])
                 raise ValueError(
-                    f"column {self.name!r} has no level {value.level!r}; it has {quoted(texts)}."
+                    f"column {self.name!r} has no level {value.level!r}; it has {texts}."
                 )
-            return texts.index(value.level.strip("'\""))
+            return at[0]
         first = self.cells[0]
         ordered = first.ordered or self.order is not None
         if len(levels) == 2 or ordered or (first.family == "number" and first.order is None):
             return None
-        example = f"odds of {levels[-1]} × {value.factor:g}"
+        example = f"odds of {_text(levels[-1])} × {value.factor:g}"
         raise ValueError(
             f"column {self.name!r} has {len(levels)} levels without an order: name the level whose "
             f"odds change, {example!r}, or give their order, levels={{{self.name!r}: [...]}}."
         )
+
+
+def _text(level: Any) -> str:
+    """Return a level as it is written in a shift: a whole number without a fraction."""
+    # pandas makes floats of whole numbers with missing values
+    whole = isinstance(level, float) and level.is_integer()
+    return str(int(level)) if whole else str(level)
 
 
 def _fit(values: Floats, dtype: np.dtype[Any]) -> bool:

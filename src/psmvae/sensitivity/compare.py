@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from psmvae.multiple import MissingInformationWarning, MultipleImputation, read_estimates
+from psmvae.multiple import MultipleImputation, read_estimates
 from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
@@ -185,7 +185,7 @@ def compare_assumptions(
     imputer: Any = None,
     m: int = 20,
     term: str | None = None,
-    complete_on: Sequence[str] | None = None,
+    complete_on: str | Sequence[str] | None = None,
     null: float = 0.0,
     alpha: float = 0.05,
     dfcom: float | None = None,
@@ -218,8 +218,9 @@ def compare_assumptions(
         Number of imputations.
     term : str, optional
         The quantity of interest. By default all terms are reported.
-    complete_on : sequence of str, optional
-        The columns that must be observed in a complete case. By default all.
+    complete_on : str or sequence of str, optional
+        The columns that must be observed in a complete case. By default all. Without any, every
+        row is one.
     null : float, default=0
         Value of the terms under the null hypothesis.
     alpha : float, default=0.05
@@ -273,10 +274,15 @@ def compare_assumptions(
     if twice := repeated(labels):
         raise ValueError(f"these assumptions occur more than once: {quoted(twice)}.")
     reference = labels.index(MAR) if MAR in labels else 0
-    fits = _Imputations(X, imputer, m, random_state)
+    if imputer is None:
+        from psmvae.imputers import PSMVAEImputer
+
+        imputer = PSMVAEImputer()
+    seed = _seed(imputer, random_state)
+    fits = _Imputations(X, imputer, m, seed)
     for one in read:
         fits.check(one)
-    options = {"bootstrap": bootstrap, "random_state": random_state, "n_jobs": n_jobs}
+    options = {"bootstrap": bootstrap, "random_state": seed, "n_jobs": n_jobs}
     pool = {"alpha": alpha, "null": null, "dfcom": dfcom}
     results: list[Mapping[str, Inference]] = []
     imputations: list[MultipleImputation | None] = []
@@ -289,11 +295,9 @@ def compare_assumptions(
             mi = fits.of(one)
             fitted = mi.analyse(analyse, **options)  # type: ignore[arg-type]
             imputations.append(mi)
-            with warnings.catch_warnings():
-                if one.label != labels[reference]:
-                    # one warning is enough, for the assumption that others are compared with
-                    warnings.simplefilter("ignore", MissingInformationWarning)
-                results.append(pooled_inference(fitted, **pool))  # type: ignore[arg-type]
+            # one warning is enough, for the assumption that others are compared with
+            warn = one.label == labels[reference]
+            results.append(pooled_inference(fitted, warn=warn, **pool))  # type: ignore[arg-type]
     terms = list(results[0])
     for label, result in zip(labels, results, strict=True):
         if list(result) != terms:
@@ -343,14 +347,19 @@ def _label(base: Any) -> str:
     return f"{type(base).__name__}({given})"
 
 
+def _seed(imputer: Any, random_state: int | None) -> int | None:
+    """Return the seed, by default that of the imputer."""
+    if random_state is not None:
+        return random_state
+    own: Any = imputer.get_params().get("random_state")
+    # a copy, so that the state of the imputer is not advanced
+    return int(deepcopy(own).randint(2**31)) if isinstance(own, np.random.RandomState) else own
+
+
 class _Imputations:
     """Multiple imputations of one table, fitted once for each mask model."""
 
     def __init__(self, X: Any, imputer: Any, m: int, random_state: int | None) -> None:
-        if imputer is None:
-            from psmvae.imputers import PSMVAEImputer
-
-            imputer = PSMVAEImputer()
         self._X, self._imputer, self._m, self._seed = X, imputer, m, random_state
         self._made: dict[str, MultipleImputation] = {}
 
@@ -393,7 +402,7 @@ class _Imputations:
         return imputer.set_params(**changes)
 
 
-def _complete_cases(X: Any, complete_on: Sequence[str] | None) -> MultipleImputation:
+def _complete_cases(X: Any, complete_on: str | Sequence[str] | None) -> MultipleImputation:
     """Return the complete rows, as a table that needs no imputation."""
     rows = complete_rows(X, complete_on)
     return MultipleImputation(rows, (rows,), np.zeros(rows.shape, bool))

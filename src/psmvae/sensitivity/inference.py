@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from psmvae.multiple import Analyses, Estimates, rubin
+from psmvae.multiple.pooling import warn_of_missing_information
 
 # Names that libraries give to an intercept.
 INTERCEPTS = ("Intercept", "(Intercept)", "intercept", "const")
@@ -35,12 +36,14 @@ class Inference(NamedTuple):
 
 
 def pooled_inference(
-    fits: Analyses, *, alpha: float, null: float, dfcom: float | None
+    fits: Analyses, *, alpha: float, null: float, dfcom: float | None, warn: bool = True
 ) -> dict[str, Inference]:
-    """Pool analyses by Rubin's rules."""
-    pooled = fits.pool(dfcom=dfcom)
-    p = pooled.pooled
-    return _inference(pooled.terms, p.estimate, np.sqrt(p.t), p.df, alpha, null)
+    """Pool analyses by Rubin's rules; with `warn`, warn of much missing information."""
+    terms, estimate, variance, freedom = fits.arrays(dfcom)
+    p = rubin.pool_scalars(estimate, variance, freedom)
+    if warn:
+        warn_of_missing_information(terms, p.fmi)
+    return _inference(terms, p.estimate, np.sqrt(p.t), p.df, alpha, null)
 
 
 def only_term(fits: Analyses, term: str | None) -> Analyses:

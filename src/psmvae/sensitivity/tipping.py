@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.multiple import MissingInformationWarning, MultipleImputation
+from psmvae.multiple import MultipleImputation
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
@@ -381,23 +380,23 @@ def tipping_point(
         delta = dict(zip(groups, values, strict=True)) if groups else values[0]
         return mi.shift({column: delta}, groups=labels, levels=levels, random_state=random_state)
 
-    def infer(imputation: MultipleImputation) -> tuple[str, Inference, Backend]:
+    def infer(imputation: MultipleImputation, *, warn: bool) -> tuple[str, Inference, Backend]:
         fits = imputation.analyse(
             analyse, bootstrap=bootstrap, random_state=random_state, n_jobs=n_jobs
         )
-        found = pooled_inference(only_term(fits, term), alpha=alpha, null=null, dfcom=dfcom)
+        found = pooled_inference(
+            only_term(fits, term), alpha=alpha, null=null, dfcom=dfcom, warn=warn
+        )
         return *next(iter(found.items())), fits.backend
 
     # a column or an operation that cannot be shifted is reported before any analysis
     shifted(points[0])
-    chosen, reference, backend = infer(mi)
+    chosen, reference, backend = infer(mi, warn=True)
     check_standard_error(chosen, reference)
     rows: list[Inference] = []
     for point in points:
-        with warnings.catch_warnings():
-            # the analysis without a shift has warned
-            warnings.simplefilter("ignore", MissingInformationWarning)
-            rows.append(infer(shifted(point))[1])
+        # the analysis without a shift has warned
+        rows.append(infer(shifted(point), warn=False)[1])
         if progress is not None:
             progress(len(rows), len(points))
     shape = [len(delta) for delta in axes]

@@ -6,8 +6,9 @@ exceeds the precision, and round the binary number (2.675 to 2.67) instead of th
 
 from __future__ import annotations
 
+from collections.abc import Set
 from decimal import Context, Decimal
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +16,22 @@ from numpy.typing import NDArray
 from psmvae.table.cells import Cells, is_integer
 from psmvae.table.errors import ContentMismatchError
 
+if TYPE_CHECKING:
+    from psmvae.kinds.base import Level
+
 
 class New(NamedTuple):
     """Values for the cells of a column at `rows`; with `widen`, integers become floats.
 
-    `rows` are positions in ascending order, by default those of all missing cells.
+    `rows` are positions in ascending order, by default those of all missing cells. `levels` are
+    those that the values were drawn from, in the order of the fitted column.
     """
 
     cells: Cells
     values: NDArray[Any]
     widen: bool = False
     rows: NDArray[np.intp] | None = None
+    levels: tuple[Level, ...] = ()
 
     @property
     def at(self) -> NDArray[np.intp]:
@@ -65,16 +71,37 @@ def as_categories(new: New) -> list[Any]:
     ones of another type, which would change the observed cells.
     """
     items: list[Any] = new.values.tolist()
-    known = {type(level) for level in new.cells.order or ()}
-    if not known or str in known:
+    cast = _category_type(new.cells)
+    if cast is None:
         return items
-    cast: type = bool if known == {bool} else int if known <= {bool, int} else float
     converted = [cast(item) for item in items]
     for item, level in zip(items, converted, strict=True):
         if item != level:
             found = f"categories of type {cast.__name__}"
             raise ContentMismatchError(new.cells.name, f"numbers (such as {item!r})", found)
     return converted
+
+
+def added_categories(new: New, known: Set[Any]) -> list[Any]:
+    """Return the levels that the categories of a column lack, in the order of the fitted column.
+
+    None if the new values need none of them, otherwise all: the order then does not depend on the
+    values, which differ between the completed tables of a multiple imputation.
+    """
+    if set(as_categories(new)) <= known:
+        return []
+    cast = _category_type(new.cells)
+    levels = [level if cast is None else cast(level) for level in new.levels]
+    pairs = zip(levels, new.levels, strict=True)
+    return [level for level, fitted in pairs if level == fitted and level not in known]
+
+
+def _category_type(cells: Cells) -> type | None:
+    """Return the type of the categories of a column, None for strings and without categories."""
+    known = {type(level) for level in cells.order or ()}
+    if not known or str in known:
+        return None
+    return bool if known == {bool} else int if known <= {bool, int} else float
 
 
 def as_numpy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

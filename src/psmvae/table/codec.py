@@ -327,7 +327,8 @@ class _ColumnFiller:
     def new(self, x: NDArray[Any]) -> New:
         """Return the values of the cells to fill."""
         picked = x[self._rows, self._j].astype(np.float64)
-        return New(self._cells, self._restored(picked), self._widen, self.at)
+        values = self._restored(picked)
+        return New(self._cells, values, self._widen, self.at, self._column.levels)
 
     def _restored(self, x: NDArray[np.float64]) -> NDArray[Any]:
         """Return table values of model values: float64, or the levels' own type."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from psmvae.table.casts import (
     New,
+    added_categories,
     as_categories,
     as_decimals,
     as_numpy,
@@ -124,8 +125,7 @@ def _fill_dictionary(column: pa.ChunkedArray, new: New) -> pa.DictionaryArray:
     values, kind = as_categories(new), column.type
     levels, codes = _unified(column)
     # with the levels of the fitted table that this table does not have
-    known = set(levels)
-    levels += [value for value in dict.fromkeys(values) if value not in known]
+    levels += added_categories(new, set(levels))
     code = {value: position for position, value in enumerate(levels)}
     index = kind.index_type
     if len(levels) - 1 > np.iinfo(index.to_pandas_dtype()).max:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from psmvae.table.casts import (
     New,
+    added_categories,
     as_categories,
     as_numpy,
     as_objects,
@@ -127,11 +128,10 @@ def _fill(series: pd.Series[Any], new: New) -> pd.Series[Any]:
     column = (series.astype("Float64") if new.widen else series).array.copy()
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        known, levels = set(dtype.categories), as_categories(new)
-        # a level of the fitted table that this table does not have
-        extra = [level for level in dict.fromkeys(levels) if level not in known]
+        # levels of the fitted table that this table does not have
+        extra = added_categories(new, set(dtype.categories))
         column = column.add_categories(extra) if extra else column
-        column[at] = levels
+        column[at] = as_categories(new)
     elif cells.storage == "string":
         column[at] = values
     else:

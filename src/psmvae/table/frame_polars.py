@@ -12,6 +12,7 @@ import polars as pl
 
 from psmvae.table.casts import (
     New,
+    added_categories,
     as_decimals,
     as_numpy,
     fill_index,
@@ -65,7 +66,7 @@ def _fill(series: pl.Series, new: New) -> pl.Series:
         if isinstance(dtype, pl.Enum):
             # with the levels of the fitted table that this table does not have
             known = dtype.categories.to_list()
-            dtype = pl.Enum(known + sorted(set(values.tolist()) - set(known)))
+            dtype = pl.Enum(known + added_categories(new, set(known)))
             series = series.cast(dtype)
         fresh = pl.Series(name, values.tolist(), dtype=pl.String).cast(dtype)
     elif cells.storage == "decimal":
