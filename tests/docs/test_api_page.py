@@ -20,6 +20,7 @@ MODULES = (
     "psmvae.imputers.fit_warnings",
     "psmvae.imputers.reference",
     "psmvae.streaming",
+    "psmvae.training.progress",
 )
 # described in the text of the page, or on the page of another module
 NOT_LISTED = {

@@ -1,6 +1,9 @@
 """Imputation of parts of a table in files."""
 
 import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -8,6 +11,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from psmvae.sources.places import find_files
 from psmvae.streaming import FileTable, Job, PartError, impute_part
 from psmvae.table import TableError, read_table, write_table
 from streaming.conftest import SIZES, split
@@ -87,6 +91,87 @@ def test_ignored_columns_are_written_as_they_are(mean, table, tmp_path):
     pq.write_table(more, path)
     impute_part(mean, Job(FileTable.open(path), 0, 300, (str(out),), ignore=("note",)))
     assert read_table(out).equals(mean.transform(table).append_column("note", more["note"]))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather"])
+def test_codes_of_missing_cells_are_not_those_of_ignored_columns(mean, table, tmp_path, ending):
+    note = pa.array(["a", "?", "-9"] * 100)
+    more = table.append_column("note", note).append_column("id", pa.array([-9, 1, 2] * 100))
+    more = more.set_column(2, "count", pa.array([-9, 3, 4] * 100))
+    path, out = tmp_path / f"in{ending}", tmp_path / f"out{ending}"
+    write_table(more, path)
+    files = FileTable.open(path, na=["?", "-9"])
+    impute_part(mean, Job(files, 0, 300, (str(out),), ignore=("note", "id")))
+    found = read_table(out)
+    assert found["note"].to_pylist() == note.to_pylist()
+    assert found["id"].to_pylist() == [-9, 1, 2] * 100
+    assert min(found["count"].to_pylist()) >= 0
+
+
+class TestDictionariesOfArrowFiles:
+    """An Arrow file has one dictionary for each column, and batches have their own."""
+
+    LABELS = (["low", "high"], ["mid", "high"], ["high", "mid", "low"])
+
+    @pytest.fixture
+    def coded(self, table):
+        parts = []
+        for part, labels in zip(split(table), self.LABELS, strict=True):
+            values = [labels[k % len(labels)] if k % 5 else None for k in range(part.num_rows)]
+            column = pa.DictionaryArray.from_arrays(
+                pa.array([None if v is None else labels.index(v) for v in values], pa.int8()),
+                pa.array(labels),
+            )
+            # its categories are others in each file
+            site = pa.array([f"{labels[0]}-{k % 3}" for k in range(part.num_rows)])
+            part = part.set_column(3, "label", column)
+            parts.append(part.append_column("site", site.dictionary_encode()))
+        return parts
+
+    @pytest.fixture
+    def imputer(self, coded):
+        from psmvae import MeanImputer
+
+        whole = pa.concat_tables(coded, promote_options="permissive").drop(["site"])
+        return MeanImputer(random_state=0).fit(whole.unify_dictionaries())
+
+    @pytest.mark.parametrize("multiple", [None, 3])
+    @pytest.mark.parametrize("source", [".parquet", ".arrow"])
+    @pytest.mark.parametrize("ending", [".feather", ".arrow"])
+    def test_batches_with_other_categories(
+        self, imputer, coded, tmp_path, multiple, source, ending
+    ):
+        for number, part in enumerate(coded):
+            write_table(part, tmp_path / f"{number}{source}")
+        out = tmp_path / f"out{ending}"
+        files = FileTable.open([tmp_path / f"{k}{source}" for k in range(3)])
+        impute_part(imputer, Job(files, 0, 300, (str(out),), multiple, ignore=("site",)))
+        found = read_table(out)
+        given = [value for part in coded for value in part["label"].to_pylist()]
+        sites = [value for part in coded for value in part["site"].to_pylist()]
+        for number in range(1 if multiple is None else multiple + 1):
+            rows = found
+            if multiple is not None:
+                rows = found.filter(pa.compute.equal(found[".imp"], number))
+            assert rows["site"].to_pylist() == sites
+            labels = rows["label"].to_pylist()
+            if multiple is None or number > 0:
+                assert set(labels) == {"low", "mid", "high"}
+                pairs = zip(labels, given, strict=True)
+                assert all(now == old for now, old in pairs if old is not None)
+            else:
+                assert labels == given
+
+    def test_fitted_levels_are_written_once(self, imputer, coded, tmp_path):
+        """Other readers, such as polars, do not know dictionaries that are extended."""
+        pl = pytest.importorskip("polars")
+        for number, part in enumerate(coded):
+            write_table(part.drop(["site"]), tmp_path / f"{number}.arrow")
+        files = FileTable.open([tmp_path / f"{k}.arrow" for k in range(3)])
+        impute_part(imputer, Job(files, 0, 300, (str(tmp_path / "out.arrow"),), multiple=2))
+        with pa.OSFile(str(tmp_path / "out.arrow")) as file, pa.ipc.open_file(file) as opened:
+            assert opened.num_record_batches > 1
+        assert pl.read_ipc(tmp_path / "out.arrow").height == 900
 
 
 def test_dictionary_columns(table, tmp_path):
@@ -174,9 +259,48 @@ class TestErrors:
         with pytest.raises(TableError, match="unknown file format"):
             FileTable.open(__file__)
 
-    def test_a_file_twice(self, folder):
+    def test_a_file_twice(self, folder, monkeypatch):
         with pytest.raises(TableError, match="named twice"):
             FileTable.open([folder, folder / "part-1.parquet"])
+        monkeypatch.chdir(folder)
+        for other in ("./part-1.parquet", "../data/part-1.parquet", folder / "part-1.parquet"):
+            with pytest.raises(TableError, match="named twice"):
+                FileTable.open(["part-1.parquet", other])
+
+
+class TestFilesOfAFolder:
+    @pytest.fixture
+    def files(self, table, tmp_path):
+        data = tmp_path / "_data"
+        names = ("a", ".hidden", ".ipynb_checkpoints/b", "_temporary/c", "more/d", "more/_e")
+        for name in names:
+            path = data / f"{name}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(table.slice(0, 1), path)
+        return data
+
+    @pytest.mark.parametrize(
+        "given", [".", "./", "../_data", "./../_data", "./more/.."], ids=lambda one: one
+    )
+    def test_local(self, files, monkeypatch, given):
+        monkeypatch.chdir(files)
+        names = [Path(place.path).name for place in find_files(given)]
+        assert names == ["a.parquet", "d.parquet"]
+
+    def test_folders_with_an_underscore_may_be_named(self, files, monkeypatch):
+        monkeypatch.chdir(files.parent)
+        assert len(find_files("./_data")) == 2
+        assert len(find_files("./_data/_temporary/")) == 1
+
+    @pytest.mark.parametrize("given", ["store://_data", "store://_data/", "store:///_data"])
+    def test_elsewhere(self, files, monkeypatch, given):
+        from pyarrow import fs
+
+        root = fs.SubTreeFileSystem(str(files.parent), fs.LocalFileSystem())
+        monkeypatch.setattr(
+            "psmvae.sources.places.filesystem_of", lambda path: (root, path.partition("://")[2])
+        )
+        assert [place.name for place in find_files(given)] == ["a.parquet", "d.parquet"]
 
 
 def test_addresses(mean, table, folder, tmp_path):
@@ -210,3 +334,16 @@ def test_another_file_system(mean, table, folder, tmp_path, monkeypatch):
     write_table(table, tmp_path / "data" / "x.csv.gz")
     text = FileTable.open("store://data/x.csv.gz")
     assert text.schema.equals(table.schema)
+
+
+def test_threads_leave_the_warnings_of_the_process(mice, folder, tmp_path):
+    table = FileTable.open(folder)
+    shown = warnings._showwarnmsg_impl
+
+    def work(number):
+        for k in range(4):
+            impute_part(mice, Job(table, 0, 40, (str(tmp_path / f"{number}-{k}.parquet"),)))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(work, range(3)))
+    assert warnings._showwarnmsg_impl is shown

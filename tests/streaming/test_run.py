@@ -2,13 +2,14 @@
 
 import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from psmvae.streaming import ManifestError, PartError, impute_files
 from psmvae.streaming.part import impute_part
-from psmvae.table import OutputExistsError, TableError, read_table
+from psmvae.table import OutputExistsError, TableError, read_table, write_table
 from streaming.conftest import split
 
 
@@ -79,6 +80,158 @@ def test_subfolders_are_repeated(mean, model, table, folder, tmp_path):
         "part-0.parquet",
         "part-1.parquet",
     ]
+
+
+class TestNamesOfOutputs:
+    """Output files are in the output folder, whatever the spelling of the input paths."""
+
+    @pytest.fixture
+    def here(self, table, tmp_path, monkeypatch):
+        parts = split(table)
+        for name, part in zip(("a/x", "work/b/y", "work/x"), parts, strict=True):
+            path = tmp_path / f"{name}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(part, path)
+        monkeypatch.chdir(tmp_path / "work")
+        return tmp_path
+
+    def written(self, folder):
+        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet"))
+
+    def test_a_folder_above(self, model, here):
+        impute_files(model, ["../a/x.parquet", "b/y.parquet"], "out/run1")
+        assert self.written(here / "work" / "out" / "run1") == ["a/x.parquet", "work/b/y.parquet"]
+        assert self.written(here / "work" / "out") == [
+            "run1/a/x.parquet",
+            "run1/work/b/y.parquet",
+        ]
+
+    def test_absolute_and_relative_paths(self, model, here):
+        impute_files(model, [here / "a" / "x.parquet", "b/y.parquet"], "out")
+        assert self.written(here / "work" / "out") == ["a/x.parquet", "work/b/y.parquet"]
+
+    def test_spellings_of_one_file(self, model, here):
+        with pytest.raises(TableError, match=r"x\.parquet: this file is named twice"):
+            impute_files(model, ["x.parquet", "./x.parquet"], "out")
+        assert not (here / "work" / "out").exists()
+
+    def test_one_name_for_two_files(self, here):
+        from pyarrow import fs
+
+        from psmvae.sources.places import Place
+        from psmvae.streaming.run import _names
+
+        place = here / "a" / "x.parquet"
+        with pytest.raises(TableError, match="would also be that of"):
+            _names([Place(str(place)), Place(str(place), fs.LocalFileSystem())])
+
+    def test_inputs_as_outputs_by_uri(self, model, folder):
+        with pytest.raises(TableError, match="the output is an input file"):
+            impute_files(model, folder, folder.as_uri(), force=True)
+
+
+class TestForce:
+    """A run with ``force`` leaves no file of the run before it, and deletes nothing else."""
+
+    def names(self, folder):
+        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet"))
+
+    def test_fewer_inputs(self, model, folder, tmp_path):
+        out = tmp_path / "filled"
+        impute_files(model, folder, out)
+        (out / "mine.parquet").write_text("mine")
+        impute_files(model, folder / "part-1.parquet", out, force=True)
+        assert self.names(out) == ["mine.parquet", "part-1.parquet"]
+        assert list(manifest(out)["outputs"]) == ["part-1.parquet"]
+        assert len(list(folder.iterdir())) == 3
+
+    def test_other_names_and_folders(self, model, folder, tmp_path):
+        out = tmp_path / "filled"
+        impute_files(model, folder, f"{out}/{{i}}/sub", multiple=2)
+        assert len(self.names(out)) == 6
+        impute_files(model, folder, out, force=True, rows_per_file=200)
+        assert self.names(out) == ["part-00000.parquet", "part-00001.parquet"]
+        impute_files(model, folder, f"{out}/{{i}}", multiple=1, force=True, rows_per_file=300)
+        assert self.names(out) == ["1/part-00000.parquet"]
+
+    def test_inputs_that_are_skipped(self, mice, model, table, folder, tmp_path):
+        out = tmp_path / "filled"
+        impute_files(model, folder, out)
+        mice.save(model)
+        (folder / "part-1.parquet").write_bytes(b"no parquet")
+        spoiled(table, folder / "part-2.parquet")
+        result = impute_files(model, folder, out, force=True, on_error="skip")
+        assert len(result.skipped) == 2
+        assert self.names(out) == ["part-0.parquet"]
+
+    def test_a_run_that_is_ended(self, mice, model, table, folder, tmp_path):
+        """Files that were not yet replaced are known to the run that goes on."""
+        out = tmp_path / "filled"
+        impute_files(model, folder, out)
+        mice.save(model)
+        spoiled(table, folder / "part-2.parquet")
+        with pytest.raises(PartError):
+            impute_files(model, folder, out, force=True)
+        assert self.names(out) == [f"part-{k}.parquet" for k in range(3)]
+        assert manifest(out)["replaced"] == ["part-2.parquet"]
+        impute_files(model, folder, out, on_error="skip")
+        assert self.names(out) == ["part-0.parquet", "part-1.parquet"]
+        assert manifest(out)["replaced"] == []
+
+    def test_files_that_no_manifest_lists(self, model, folder, tmp_path):
+        out = tmp_path / "filled"
+        impute_files(model, folder, out)
+        (out / "_psmvae_manifest.json").write_text("{}")
+        impute_files(model, folder / "part-1.parquet", out, force=True)
+        assert self.names(out) == [f"part-{k}.parquet" for k in range(3)]
+
+    def test_files_outside_the_folder(self, model, folder, tmp_path):
+        out = tmp_path / "filled"
+        impute_files(model, folder, out)
+        changed = manifest(out)
+        changed["outputs"]["part-0.parquet"]["files"] = [
+            "../data/part-0.parquet",
+            str(folder / "part-2.parquet"),
+        ]
+        (out / "_psmvae_manifest.json").write_text(json.dumps(changed))
+        impute_files(model, folder / "part-1.parquet", out, force=True)
+        assert len(self.names(folder)) == 3
+
+    def test_files_that_are_inputs_now(self, model, folder, tmp_path):
+        """An output of the earlier run is imputed, or cannot be read."""
+        (folder / "more").mkdir()
+        (folder / "part-2.parquet").rename(folder / "more" / "part-2.parquet")
+        out = tmp_path / "filled"
+        impute_files(model, folder, out)
+        inputs = [out / "more" / "part-2.parquet", out / "part-0.parquet"]
+        inputs[1].write_bytes(b"no parquet")
+        impute_files(model, inputs, out, force=True, on_error="skip")
+        assert self.names(out) == ["more/part-2.parquet", "part-0.parquet", "part-2.parquet"]
+        assert inputs[1].read_bytes() == b"no parquet"
+
+
+class TestParameters:
+    @pytest.mark.parametrize("name", ["multiple", "rows_per_file"])
+    @pytest.mark.parametrize("value", [0, -1])
+    def test_too_small(self, model, folder, tmp_path, name, value):
+        with pytest.raises(ValueError, match=f"{name} must be >= 1, got {value}"):
+            impute_files(model, folder, tmp_path / "filled", **{name: value})
+        assert not (tmp_path / "filled").exists()
+
+    def test_numbers_of_numpy(self, model, folder, tmp_path):
+        given = {"multiple": 2, "random_state": 3, "rows_per_file": 110}
+        of_numpy = {name: np.int64(value) for name, value in given.items()}
+        impute_files(model, folder, tmp_path / "filled", **of_numpy)
+        # the same run
+        assert impute_files(model, folder, tmp_path / "filled", **given).n_kept == 3
+
+    def test_no_output_folder(self, model, folder):
+        with pytest.raises(ValueError, match="output must be the path of a folder"):
+            impute_files(model, folder, "")
+
+    def test_on_error(self, model, folder, tmp_path):
+        with pytest.raises(ValueError, match="on_error must be 'stop' or 'skip', got 'ignore'"):
+            impute_files(model, folder, tmp_path / "filled", on_error="ignore")
 
 
 def test_finished_files_are_kept(model, folder, tmp_path, monkeypatch):
@@ -214,6 +367,67 @@ class TestErrorsInTheMiddle:
         result = impute_files(model, folder, tmp_path / "filled", on_error="skip")
         assert len(result.skipped) == 1
         assert result.n_rows == 200
+
+
+class TestABadFirstFile:
+    """A file that differs from the fitted table or from most files is the one that is skipped."""
+
+    def run(self, model, folder, out, **options):
+        result = impute_files(model, folder, out, on_error="skip", **options)
+        assert len(result.skipped) == 1
+        name, reason = next(iter(result.skipped.items()))
+        assert name == str(next(iter(sorted(folder.iterdir()))))
+        assert result.n_rows == 200
+        assert len(list(out.glob("part-*"))) == 2
+        return reason
+
+    def test_another_type(self, mean, model, table, folder, tmp_path):
+        part = split(table)[0]
+        pq.write_table(part.set_column(1, "x", part["label"]), folder / "part-0.parquet")
+        reason = self.run(model, folder, tmp_path / "filled")
+        assert "column 'x' is of type string, but of type double in" in reason
+        with pytest.raises(TableError, match=r"part-0\.parquet: column 'x' is of type string"):
+            impute_files(model, folder, tmp_path / "other")
+
+    def test_another_type_after_a_column_without_values(self, model, table, folder, tmp_path):
+        parts = split(table)
+        empty = parts[1].set_column(1, "x", pa.nulls(30))
+        pq.write_table(empty, folder / "part-1.parquet")
+        pq.write_table(parts[0].set_column(1, "x", parts[0]["label"]), folder / "part-0.parquet")
+        reason = self.run(model, folder, tmp_path / "filled")
+        assert "column 'x' is of type string, but the model was fitted on numbers" in reason
+
+    def test_an_unknown_column(self, model, table, folder, tmp_path):
+        part = split(table)[0]
+        pq.write_table(part.append_column("note", part["label"]), folder / "part-0.parquet")
+        reason = self.run(model, folder, tmp_path / "filled")
+        assert "column 'note', which the model does not have; ignore it" in reason
+
+    def test_an_ignored_column(self, model, table, folder, tmp_path):
+        part = split(table)[0]
+        pq.write_table(part.append_column("note", part["label"]), folder / "part-0.parquet")
+        reason = self.run(model, folder, tmp_path / "filled", ignore=["note"])
+        assert "it has the column 'note', unlike" in reason
+
+    @pytest.mark.parametrize("number", [0, 1])
+    @pytest.mark.parametrize("what", ["text", "unknown", "ignored"])
+    def test_text_files(self, mean, model, table, tmp_path, what, number):
+        data, out = tmp_path / "texts", tmp_path / "filled"
+        data.mkdir()
+        parts = [table.slice(start, 100) for start in (0, 100, 200)]
+        bad = parts[number]
+        if what == "text":
+            bad = bad.set_column(1, "x", bad["label"])
+        else:
+            bad = bad.append_column("note", bad["label"])
+        parts[number] = bad
+        for k, part in enumerate(parts):
+            write_table(part, data / f"part-{k}.csv")
+        ignore = ["note"] if what == "ignored" else []
+        result = impute_files(model, data, out, on_error="skip", ignore=ignore)
+        assert list(result.skipped) == [str(data / f"part-{number}.csv")]
+        kept = [k for k in range(3) if k != number]
+        assert sorted(path.name for path in out.glob("*.csv")) == [f"part-{k}.csv" for k in kept]
 
 
 def test_drift_is_in_the_manifest(model, table, folder, tmp_path):

@@ -152,6 +152,25 @@ class TestSample:
         with pytest.raises(ValueError, match="frame 2: column 'c' has the categories 'a', 'c'"):
             MeanImputer().fit(iter([one, other]))
 
+    @pytest.mark.parametrize("make", [pl.DataFrame, pa.table, pd.DataFrame])
+    def test_integers_in_one_frame_and_floats_in_another(self, make):
+        frames = [{"x": [1, 2, 3]}, {"x": [0.5, None, 2.5]}, {"x": [None, None, None]}]
+        for order in (frames, frames[::-1]):
+            imputer = MeanImputer().fit(iter([make(one) for one in order]))
+            column = imputer.schema_.columns[0]
+            assert (column.kind, column.dtype, column.n_observed) == ("real", "Float64", 5)
+
+    @pytest.mark.parametrize("make", [pl.DataFrame, pa.table, pd.DataFrame])
+    def test_numbers_in_one_frame_and_strings_in_another(self, make):
+        frames = [make({"x": [1, 2]}), make({"x": [3, 4]}), make({"x": ["a", "b"]})]
+        with pytest.raises(ValueError, match="frame 3: column 'x' holds strings, but numbers in f"):
+            MeanImputer().fit(iter(frames))
+
+    def test_types_that_no_type_holds(self):
+        frames = [pa.table({"x": [1, 2]}), pa.table({"x": [True, False]})]
+        with pytest.raises(ValueError, match="frame 2: the types of columns differ"):
+            MeanImputer().fit(iter(frames))
+
     def test_no_rows(self):
         with pytest.raises(ValueError, match="0 sample"):
             MeanImputer().fit(iter([]))

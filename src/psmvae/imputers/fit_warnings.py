@@ -1,4 +1,4 @@
-"""Warnings about what a deep imputer could learn from its training table."""
+"""Warnings about what an imputer could learn from its training table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from psmvae.imputers.deep import DeepImputer
     from psmvae.nn.columns import Columns
 
-__all__ = ["FewRowsWarning", "ImproperDrawsWarning", "MaxTimeWarning", "NothingLearnedWarning"]
+__all__ = [
+    "FewRowsWarning",
+    "ImproperDrawsWarning",
+    "MaxTimeWarning",
+    "NothingLearnedWarning",
+    "UnusedSelfMaskWarning",
+]
 
 # A deep model needs at least so many rows, and so many observed cells for each column.
 MIN_ROWS, MIN_CELLS = 50, 10
@@ -62,6 +68,25 @@ class ImproperDrawsWarning(Reported, UserWarning):
         "that intervals by Rubin's rules are too narrow"
     )
     _remedy = "use an imputer with latent variables and draws='proper', or MICEImputer"
+
+
+@dataclass(eq=False, repr=False)
+class UnusedSelfMaskWarning(Reported, UserWarning):
+    """The masks of columns say too little to fit the odds of going missing by value.
+
+    Attributes
+    ----------
+    columns : str
+        Names of the columns.
+    """
+
+    columns: str
+    _problem = (
+        "mask_model states that cells of {columns} are missing because of their value, but this is "
+        "not used: a column needs two distinct observed values, 10 missing and 10 observed cells, "
+        "and max_time must leave time for it. The cells are imputed as if missing at random"
+    )
+    _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
 
 
 @dataclass(eq=False, repr=False)

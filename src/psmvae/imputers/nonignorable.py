@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.imputers.fit_warnings import warn_at_caller
+from psmvae.imputers.fit_warnings import UnusedSelfMaskWarning, warn_at_caller
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask
-from psmvae.table.errors import Reported
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -26,25 +24,6 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 AUTO, SELF, NONE = "auto", "self", "none"
-
-
-@dataclass(eq=False, repr=False)
-class UnusedSelfMaskWarning(Reported, UserWarning):
-    """The masks of columns say too little to fit the odds of going missing by value.
-
-    Attributes
-    ----------
-    columns : str
-        Names of the columns.
-    """
-
-    columns: str
-    _problem = (
-        "mask_model states that cells of {columns} are missing because of their value, but this is "
-        "not used: a column needs two distinct observed values, 10 missing and 10 observed cells, "
-        "and max_time must leave time for it. The cells are imputed as if missing at random"
-    )
-    _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
 
 
 def asks(setting: Any) -> bool:

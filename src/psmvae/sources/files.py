@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -15,6 +17,10 @@ from psmvae.table.errors import TableError
 from psmvae.table.io import mark_values
 from psmvae.table.text_types import TypeScan, mark_missing
 from psmvae.table.wording import quoted, repeated
+
+Content = Literal["numbers", "strings"]
+"""What the cells of a column are; bools count as numbers."""
+Header = TypeVar("Header")
 
 
 class Batch(NamedTuple):
@@ -62,6 +68,8 @@ class FileTable:
         The types of the columns of text files.
     na : tuple of str
         Codes of missing cells; see `read_table`.
+    keep : tuple of str
+        Columns of Parquet and Arrow files whose cells are not compared with `na`.
 
     Examples
     --------
@@ -79,6 +87,7 @@ class FileTable:
     schema: Any
     types: TypeScan | None = None
     na: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
 
     @classmethod
     def open(
@@ -87,6 +96,8 @@ class FileTable:
         *,
         na: Sequence[str] = (),
         needed: Collection[str] = (),
+        allowed: Collection[str] | None = None,
+        contents: Mapping[str, Content] | None = None,
         skipped: list[str] | None = None,
     ) -> FileTable:
         """Find the files and check that their columns agree; text files are read once.
@@ -99,6 +110,11 @@ class FileTable:
             Codes of missing cells; see `read_table`.
         needed : collection of str
             Columns that each file must have.
+        allowed : collection of str, optional
+            Columns that a file may have beside those needed. By default all.
+        contents : mapping of str to {"numbers", "strings"}, optional
+            What columns hold. A file in which they hold something else does not decide about the
+            types of the table.
         skipped : list of str, optional
             Gets the errors of files that are left out instead of raising them.
 
@@ -110,7 +126,7 @@ class FileTable:
         Raises
         ------
         TableError
-            If a file cannot be read or has other columns than the first one. The message names the
+            If a file cannot be read or has other columns than most of them. The message names the
             file and the column.
         """
         places = find_files(paths)
@@ -119,14 +135,16 @@ class FileTable:
             text = next(place for place in places if is_text(place))
             raise TableError(f"{text}: text files and other files cannot be parts of one table")
         codes = (na,) if isinstance(na, str) else tuple(na)
-        scan = _TextScan(codes) if kinds.pop() else _BinaryScan(codes)
+        expected = _Expected(needed, allowed, contents or {})
+        kind: type[_Scan] = _TextScan if kinds.pop() else _BinaryScan
+        scan = kind(codes, expected, lenient=skipped is not None)
         for place in places:
-            try:
-                scan.add(place, needed)
-            except TableError as error:
-                if skipped is None:
-                    raise
-                skipped.append(str(error))
+            with _left_out(skipped):
+                scan.look(place)
+        scan.choose()
+        for place, header in scan.headers:
+            with _left_out(skipped):
+                scan.add(place, header)
         if not scan.parts:
             raise TableError(f"{places[0]}: no file can be read: {(skipped or [''])[0]}")
         return scan.table()
@@ -167,7 +185,7 @@ class FileTable:
                 text = table
                 table = _converted(self.types, mark_missing(text, self.na), rows.place)
             else:
-                table = _cast(mark_values(table, self.na), self.schema, rows.place)
+                table = _cast(mark_values(table, self.na, self.keep), self.schema, rows.place)
             n_read = rows.start + table.num_rows
             yield Batch(part.start + rows.start, table, text, rows.place)
         if n_read < stop:
@@ -176,21 +194,72 @@ class FileTable:
             )
 
 
-class _Scan:
-    """Collects the files of a table."""
+class _Expected(NamedTuple):
+    """What the columns of a file must be; see `FileTable.open`."""
 
-    def __init__(self, na: tuple[str, ...]) -> None:
-        self.na = na
-        self.parts: list[Part] = []
-        self.names: list[str] | None = None
+    needed: Collection[str]
+    allowed: Collection[str] | None
+    contents: Mapping[str, Content]
 
-    def check(self, place: Place, names: Sequence[str], needed: Collection[str]) -> None:
-        """Raise if the columns of a file are not those of the first one."""
-        absent = [name for name in needed if name not in names]
+    def check(self, place: Place, names: Sequence[str]) -> None:
+        """Raise if a file has too few or too many columns."""
+        _check_names(place, names)
+        absent = [name for name in self.needed if name not in names]
         if absent:
             raise TableError(f"{place}: it has no column {quoted(absent)}, which is needed")
-        first = self.parts[0].place if self.parts else place
-        _check_columns(place, names, first, self.names)
+        if self.allowed is None:
+            return
+        known = {*self.needed, *self.allowed}
+        if unknown := [name for name in names if name not in known]:
+            raise TableError(
+                f"{place}: it has the column {unknown[0]!r}, which the model does not have; "
+                "ignore it, or fit the model again"
+            )
+
+    def wrong(self, schema: Any) -> set[str]:
+        """Return the columns whose types do not hold what they should."""
+        return {
+            field.name
+            for field in schema
+            if field.name in self.contents and not _holds(field.type, self.contents[field.name])
+        }
+
+
+class _Scan:
+    """Collects the files of a table.
+
+    Each file is looked at first. So a file that differs from the others can be told, also where it
+    is the first one. `headers` has what was found, `first` the file that the others are compared
+    with.
+    """
+
+    def __init__(self, na: tuple[str, ...], expected: _Expected, *, lenient: bool) -> None:
+        self.na, self.expected, self.lenient = na, expected, lenient
+        self.headers: list[tuple[Place, Any]] = []
+        self.parts: list[Part] = []
+        self.first: Place | None = None
+        self.names: list[str] | None = None
+
+    def look(self, place: Place) -> None:
+        """Read what `choose` compares of a file."""
+        raise NotImplementedError
+
+    def choose(self) -> None:
+        """Choose the file whose columns are those of the table."""
+        raise NotImplementedError
+
+    def add(self, place: Place, header: Any) -> None:
+        """Add a file."""
+        raise NotImplementedError
+
+    def table(self) -> FileTable:
+        """Return the table."""
+        raise NotImplementedError
+
+    def check(self, place: Place, names: Sequence[str]) -> None:
+        """Raise if the columns of a file are not those of the table."""
+        self.expected.check(place, names)
+        _check_columns(place, names, self.first or place, self.names)
 
 
 class _BinaryScan(_Scan):
@@ -198,13 +267,31 @@ class _BinaryScan(_Scan):
 
     schema: Any = None
 
-    def add(self, place: Place, needed: Collection[str]) -> None:
-        """Add a file."""
+    def look(self, place: Place) -> None:
+        """Read the schema of a file."""
         schema, n_rows = read_schema(place)
-        self.check(place, schema.names, needed)
-        if self.schema is not None:
-            schema = _unified(self.schema, schema, place, self.parts[0].place)
-        self.schema, self.names = schema, schema.names
+        self.expected.check(place, schema.names)
+        self.headers.append((place, (schema, n_rows)))
+
+    def choose(self) -> None:
+        """Choose the first file with the right types and the most common columns."""
+        found = [(place, schema) for place, (schema, _) in self.headers]
+        right = [one for one in found if not self.expected.wrong(one[1])]
+        if found:
+            self.first, self.schema = _most_common(right or found, lambda schema: schema.names)
+            self.names = self.schema.names
+
+    def add(self, place: Place, header: Any) -> None:
+        """Add a file."""
+        schema, n_rows = header
+        self.check(place, schema.names)
+        unified = _unified(self.schema, schema, place, self.first or place)
+        for name in self.expected.wrong(unified) - self.expected.wrong(self.schema):
+            raise TableError(
+                f"{place}: column {name!r} is of type {schema.field(name).type}, but the model was "
+                f"fitted on {self.expected.contents[name]}; convert it"
+            )
+        self.schema = unified
         self.parts.append(_part(place, self.parts, n_rows))
 
     def table(self) -> FileTable:
@@ -220,27 +307,89 @@ class _TextScan(_Scan):
 
     types: TypeScan | None = None
 
-    def add(self, place: Place, needed: Collection[str]) -> None:
+    def look(self, place: Place) -> None:
+        """Read the column names of a file, None if it has no rows."""
+        names = None
+        # otherwise the first file that differs ends the scan, and need not be found before
+        if self.lenient and (rows := next(read_rows(place), None)) is not None:
+            names = rows.table.column_names
+            self.expected.check(place, names)
+        self.headers.append((place, names))
+
+    def choose(self) -> None:
+        """Choose the first file with the most common columns."""
+        found: list[tuple[Place, list[str]]] = [one for one in self.headers if one[1] is not None]
+        if found:
+            first, names = _most_common(found, lambda names: names)
+            self.first, self.names = first, names
+
+    def add(self, place: Place, header: Any) -> None:  # noqa: ARG002
         """Read a file and add it."""
         n_rows = 0
         types = copy.deepcopy(self.types)
         for rows in read_rows(place):
             if n_rows == 0:
-                self.check(place, rows.table.column_names, needed)
+                self.check(place, rows.table.column_names)
             types = types or TypeScan(rows.table.column_names)
             types.add(mark_missing(rows.table, self.na))
             n_rows += rows.table.num_rows
+        if n_rows and self.names is None:
+            self.first, self.names = place, list(rows.table.column_names)
+        if self.lenient and types is not None:
+            self._check_types(types, place)
         self.types = types
-        if self.names is None and n_rows:
-            self.names = list(rows.table.column_names)
         self.parts.append(_part(place, self.parts, n_rows))
+
+    def _check_types(self, types: TypeScan, place: Place) -> None:
+        """Raise if a file makes a column of text of one of numbers, which no file could mend."""
+        for name in self.expected.wrong(self._schema(types)):
+            if self.expected.contents[name] == "numbers":
+                raise TableError(
+                    f"{place}: column {name!r} has cells that are not numbers, but the model was "
+                    "fitted on numbers; correct them, or give them as codes of missing cells (na)"
+                )
 
     def table(self) -> FileTable:
         """Return the table."""
         if self.types is None:
             raise TableError(f"{self.parts[0].place}: there are column names but no rows")
+        return FileTable(tuple(self.parts), self._schema(self.types), self.types, self.na)
+
+    def _schema(self, types: TypeScan) -> Any:
         empty = pa.table({name: pa.array([], pa.string()) for name in self.names or ()})
-        return FileTable(tuple(self.parts), self.types.convert(empty).schema, self.types, self.na)
+        return types.convert(empty).schema
+
+
+@contextmanager
+def _left_out(skipped: list[str] | None) -> Iterator[None]:
+    """Collect the error of a file that is left out, if there is a list for it."""
+    try:
+        yield
+    except TableError as error:
+        if skipped is None:
+            raise
+        skipped.append(str(error))
+
+
+def _most_common(
+    found: Sequence[tuple[Place, Header]], names: Callable[[Header], Sequence[str]]
+) -> tuple[Place, Header]:
+    """Return the first file with the most common set of columns."""
+    sets = [frozenset(names(header)) for _, header in found]
+    # of those that are equally common, the one that comes first
+    return found[sets.index(Counter(sets).most_common(1)[0][0])]
+
+
+def _holds(kind: Any, content: Content) -> bool:
+    """Whether a type of Arrow can hold numbers (or bools), or strings."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_null(kind):
+        return True
+    if content == "strings":
+        return str(kind) in {"string", "large_string", "string_view"}
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(test(kind) for test in tests)
 
 
 def _part(place: Place, before: Sequence[Part], n_rows: int) -> Part:
@@ -248,14 +397,18 @@ def _part(place: Place, before: Sequence[Part], n_rows: int) -> Part:
     return Part(place, start, start + n_rows, *place.stamp())
 
 
-def _check_columns(
-    place: Place, names: Sequence[str], first: Place, expected: Sequence[str] | None
-) -> None:
-    """Raise if the columns of a file are not those of the first one."""
+def _check_names(place: Place, names: Sequence[str]) -> None:
     if not names:
         raise TableError(f"{place}: the file has no columns")
     if twice := ", ".join(repeated(names)):
         raise TableError(f"{place}: column names must be unique, these occur twice: {twice}")
+
+
+def _check_columns(
+    place: Place, names: Sequence[str], first: Place, expected: Sequence[str] | None
+) -> None:
+    """Raise if the columns of a file are not those of the first one."""
+    _check_names(place, names)
     if expected is None or set(names) == set(expected):
         return
     absent = [name for name in expected if name not in names]

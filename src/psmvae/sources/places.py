@@ -6,9 +6,10 @@ import fnmatch
 import glob
 import gzip
 import os
+import posixpath
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import IO, Any, cast
 
 from psmvae.table.errors import TableError
@@ -37,6 +38,13 @@ class Place:
     def name(self) -> str:
         """The last part of the path."""
         return PurePosixPath(self.path).name if self.filesystem else Path(self.path).name
+
+    def absolute(self) -> str:
+        """Return the path from the root of the file system, the same for all spellings of it."""
+        if self.filesystem is None:
+            return os.path.abspath(self.path)  # noqa: PTH100
+        # two slashes at the beginning would be kept
+        return posixpath.normpath("/" + self.path.lstrip("/"))
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """Open the content, decompressed."""
@@ -76,8 +84,8 @@ def find_files(given: AnyPath | Iterable[AnyPath]) -> list[Place]:
     places = [place for one in listed for place in _expand(os.fspath(one))]
     if not places:
         raise TableError(f"{', '.join(map(str, listed))}: no files found")
-    if twice := repeated(map(str, places)):
-        raise TableError(f"{twice[0]}: this file is named twice")
+    if twice := repeated(str(Place(place.absolute(), place.filesystem)) for place in places):
+        raise TableError(f"{twice[0]}: this file is named twice; name it once")
     for place in places:
         extension(place.name)
         if place.filesystem is None:
@@ -130,18 +138,23 @@ def _elsewhere(filesystem: Any, path: str) -> list[Place]:
 def _in_folder(filesystem: Any, folder: str) -> list[Place]:
     from pyarrow import fs
 
+    root = PurePosixPath(folder.strip("/"))
     found = filesystem.get_file_info(fs.FileSelector(folder, recursive=True))
     files = [info.path for info in found if info.type == fs.FileType.File]
-    return [Place(path, filesystem) for path in files if _is_table(path, folder)]
+    return [
+        Place(path, filesystem)
+        for path in files
+        if _is_table(PurePosixPath(path.strip("/")).relative_to(root))
+    ]
 
 
 def _local_folder(folder: str) -> list[Place]:
-    found = (str(path) for path in Path(folder).rglob("*") if path.is_file())
-    return [Place(path) for path in found if _is_table(path, folder)]
+    root = Path(folder)
+    found = (path for path in root.rglob("*") if path.is_file())
+    return [Place(str(path)) for path in found if _is_table(path.relative_to(root))]
 
 
-def _is_table(path: str, folder: str) -> bool:
-    """Whether a file in a folder is a table; hidden files and those of other tools are not."""
-    parts = PurePosixPath(path.removeprefix(folder).replace(os.sep, "/")).parts
-    hidden = any(part.startswith((".", "_")) for part in parts)
-    return not hidden and path.lower().endswith(EXTENSIONS)
+def _is_table(path: PurePath) -> bool:
+    """Whether a file is a table, by its path in a folder; hidden files and the like are not."""
+    hidden = any(part.startswith((".", "_")) for part in path.parts)
+    return not hidden and path.name.lower().endswith(EXTENSIONS)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.sources.opening import Source
-from psmvae.table.cells import Cells
+from psmvae.table.cells import Cells, Family
 from psmvae.table.frames import Frame, open_table
-from psmvae.table.libraries import is_pandas_frame
+from psmvae.table.libraries import is_arrow_table, is_pandas_frame, is_polars_frame
 from psmvae.table.schema import MAX_LEVELS
 from psmvae.table.wording import quoted
 
@@ -48,6 +48,9 @@ class Sampler:
         self._n_rows, self._seed, self._levels = n_rows, seed, set(levels)
         self._names: tuple[str, ...] | None = None
         self._types: list[str] = []
+        # what columns hold, and a table without rows in the types of all frames
+        self._families: dict[str, tuple[Family, str]] = {}
+        self._empty: Any = None
         self._n_seen, self._n_held = 0, 0
         self._held: list[tuple[Ints, Keys, Any]] = []
         self._threshold = np.uint64(2**64 - 1)
@@ -58,6 +61,8 @@ class Sampler:
         """Take the next frame of the table into account."""
         frame = open_table(table)
         self._check(frame, table, place)
+        self._check_contents(frame, place)
+        self._check_types(table, place)
         position = np.arange(self._n_seen, self._n_seen + frame.n_rows, dtype=np.int64)
         key = keys(position, self._seed)
         self._n_seen += frame.n_rows
@@ -117,6 +122,31 @@ class Sampler:
                     f"{place}: column {name!r} has the categories {own}, but the first frame has "
                     f"{first}; give all frames the same categories"
                 )
+
+    def _check_contents(self, frame: Frame, place: str) -> None:
+        """Raise if a column holds numbers in one frame and strings in another."""
+        for j, name in enumerate(frame.names):
+            family = frame.cells(j).family
+            if family == "nothing":
+                continue
+            first, where = self._families.setdefault(name, (family, place))
+            if (family == "string") != (first == "string"):
+                raise ValueError(
+                    f"{place}: column {name!r} holds {family}s, but {first}s in {where}; convert "
+                    "it to the same type in all frames"
+                )
+
+    def _check_types(self, table: Any, place: str) -> None:
+        """Raise if no type holds the cells of a column in all frames."""
+        native = table.to_native() if isinstance(table, nw.DataFrame) else table
+        if not (is_polars_frame(native) or is_arrow_table(native)):
+            # pandas and NumPy have a type for any two types
+            return
+        empty = native[:0]
+        try:
+            self._empty = empty if self._empty is None else concat([self._empty, empty])
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from error
 
     def _prune(self) -> None:
         """Keep the rows with the smallest keys."""
@@ -227,12 +257,47 @@ def take(table: Any, rows: NDArray[Any]) -> Any:
 
 
 def concat(tables: list[Any]) -> Any:
-    """Return tables of one library on top of each other."""
+    """Return tables of one library on top of each other; integers become floats where needed.
+
+    Raises
+    ------
+    ValueError
+        If a column has types that no other type holds.
+    """
     if len(tables) == 1:
         return tables[0]
     if isinstance(tables[0], np.ndarray | list | tuple):
         return np.concatenate([np.asarray(table) for table in tables])
-    return nw.concat([nw.from_native(table, eager_only=True) for table in tables]).to_native()
+    frames = [nw.from_native(table, eager_only=True) for table in tables]
+    native = [frame.to_native() for frame in frames]
+    if all(map(is_arrow_table, native)):
+        return _concat_arrow(native)
+    if all(map(is_polars_frame, native)):
+        return _concat_polars(native)
+    return nw.concat(frames).to_native()
+
+
+def _concat_arrow(tables: list[Any]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise _other_types(error) from error
+
+
+def _concat_polars(tables: list[Any]) -> Any:
+    import polars as pl
+
+    try:
+        return pl.concat(tables, how="vertical_relaxed")
+    except pl.exceptions.PolarsError as error:
+        raise _other_types(error) from error
+
+
+def _other_types(error: Exception) -> ValueError:
+    reason = str(error).splitlines()[0]
+    return ValueError(f"the types of columns differ from those before: {reason}; convert them")
 
 
 def _categories(table: Any) -> list[str]:

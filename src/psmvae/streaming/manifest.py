@@ -6,15 +6,17 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
+
+import numpy as np
 
 from psmvae._version import __version__
 from psmvae.sources.files import FileTable
 from psmvae.sources.places import Place, filesystem_of
-from psmvae.streaming.writers import output_file
+from psmvae.streaming.writers import delete_file, output_file
 from psmvae.table.errors import TableError
 
 # readers of a folder of Parquet files leave out names that begin with an underscore
@@ -36,13 +38,15 @@ class Manifest:
 
     ``identity`` says what is imputed: the checksum of the model, the settings and the inputs.
     ``outputs`` has one record for each finished part, by the name of its first file, and
-    ``skipped`` the errors of parts that were left out.
+    ``skipped`` the errors of parts that were left out. ``replaced`` are the files of an earlier run
+    that are still in the folder, relative to it.
     """
 
     folder: str
     identity: Mapping[str, Any]
     outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
     # whether an earlier run has written the folder
     is_resumed: bool = False
     # time of the next write, and whether there are parts that the file does not have
@@ -68,12 +72,32 @@ class Manifest:
                     f"{_path(folder)}: {meaning} of the run that began there: {what}; "
                     "choose another folder, or start again with force"
                 )
-        return cls(folder, identity, dict(found["outputs"]), is_resumed=True)
+        replaced = set(found.get("replaced", ()))
+        return cls(folder, identity, dict(found["outputs"]), replaced=replaced, is_resumed=True)
+
+    @classmethod
+    def restart(cls, folder: str, identity: Mapping[str, Any]) -> Manifest:
+        """Return a new manifest, which knows the files of the run that it replaces."""
+        try:
+            found = _read(folder) or {"outputs": {}}
+        except ManifestError:
+            # what cannot be read lists no files
+            return cls(folder, identity)
+        files = {file for record in found["outputs"].values() for file in record.get("files", ())}
+        return cls(folder, identity, replaced=files.union(found.get("replaced", ())))
+
+    def delete(self, files: Iterable[str]) -> None:
+        """Delete files of the earlier run in the folder, and no others."""
+        for file in self.replaced.intersection(files):
+            if _is_inside(file):
+                delete_file(f"{self.folder.rstrip('/')}/{file}")
+            self.replaced.discard(file)
 
     def finish(self, name: str, record: dict[str, Any]) -> None:
         """Add a finished part, and write the manifest if it is due."""
         self.skipped.pop(name, None)
         self.outputs[name] = record
+        self.replaced.difference_update(record["files"])
         self._write_if_due()
 
     def skip(self, name: str, reason: str) -> None:
@@ -111,6 +135,7 @@ class Manifest:
             "identity": self.identity,
             "outputs": self.outputs,
             "skipped": self.skipped,
+            "replaced": sorted(self.replaced),
         }
         with output_file(_path(self.folder)) as file:
             file.write(json.dumps(document, indent=1).encode())
@@ -126,7 +151,7 @@ _MEANINGS = {
 
 
 def identity_of(model: os.PathLike[str] | str, table: FileTable, settings: Any) -> dict[str, Any]:
-    """Return what identifies a run, as plain values."""
+    """Return what identifies a run, as the values that are read from its manifest."""
     inputs = [
         {
             "file": str(part.place),
@@ -136,7 +161,13 @@ def identity_of(model: os.PathLike[str] | str, table: FileTable, settings: Any) 
         }
         for part in table.parts
     ]
-    return {"model": checksum(model), "settings": dict(settings), "inputs": inputs}
+    identity = {"model": checksum(model), "settings": dict(settings), "inputs": inputs}
+    return dict(json.loads(json.dumps(identity, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy number as one of Python, and the text of other objects."""
+    return value.item() if isinstance(value, np.generic) else repr(value)
 
 
 def checksum(path: os.PathLike[str] | str) -> str:
@@ -152,6 +183,12 @@ def size_of(path: str) -> int:
     if size < 0:
         raise FileNotFoundError(path)
     return size
+
+
+def _is_inside(file: str) -> bool:
+    """Return whether a relative path is one of a file in the folder, which may be deleted."""
+    path = PurePath(file)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _path(folder: str) -> str:

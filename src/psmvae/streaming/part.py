@@ -8,15 +8,15 @@ neighbouring files that share a block with the part are read too.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from psmvae._quiet import recorded_warnings
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.batches import BatchImputer, Blank
 from psmvae.imputers.reference import Drift, DriftCount
@@ -132,8 +132,7 @@ def impute_part(imputer: Imputer, job: Job) -> PartResult:
         If an output file cannot be written.
     """
     imputer._check_fitted()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with recorded_warnings(Warning) as caught:
         result = _Part(imputer, job).run()
     texts = tuple(dict.fromkeys(str(one.message) for one in caught))
     return PartResult(result.n_rows, result.n_missing, result.drift, texts)
@@ -143,7 +142,7 @@ class _Part:
     """The work of one job."""
 
     def __init__(self, imputer: Imputer, job: Job) -> None:
-        self.imputer, self.job = imputer, job
+        self.imputer, self.job, self.table = imputer, job, _without_codes(job)
         self.modelled = [name for name in job.table.schema.names if name not in job.ignore]
         self.schema = output_schema(job.table.schema, imputer.schema_)
         columns = imputer.schema_.modelled
@@ -184,7 +183,7 @@ class _Part:
         """Read the rows of the job, and those before and after it in the same blocks."""
         job = self.job
         yield from self._neighbours(job.start // size * size, job.start)
-        for batch in read_ahead(job.table.batches(job.start, job.stop)):
+        for batch in read_ahead(self.table.batches(job.start, job.stop)):
             self.place, self.own = batch.place, True
             yield batch, batch.table.select(self.modelled)
         yield from self._neighbours(job.stop, min(-(-job.stop // size) * size, job.table.n_rows))
@@ -192,7 +191,7 @@ class _Part:
     def _neighbours(self, start: int, stop: int) -> Iterator[tuple[Batch, Any]]:
         self.own, done = False, start
         try:
-            for batch in self.job.table.batches(start, stop):
+            for batch in self.table.batches(start, stop):
                 self.place, table = batch.place, batch.table.select(self.modelled)
                 if self.job.lenient:
                     # raises here where it would end the job
@@ -217,7 +216,8 @@ class _Part:
             schema = pa.schema([(name, pa.string()) for name in schema.names])
         if self.is_long:
             schema = long_schema(schema)
-        return table_writer(path, schema, max(GROUP_ROWS // len(self.job.outputs), 1))
+        levels = {one.name: one.levels for one in self.imputer.schema_.columns}
+        return table_writer(path, schema, max(GROUP_ROWS // len(self.job.outputs), 1), levels)
 
     def _write(self, batch: Batch, tables: Sequence[Any], writers: Sequence[Write]) -> None:
         completed = [self._completed(batch, table) for table in tables]
@@ -248,6 +248,11 @@ class _Part:
         if not self.is_text or batch.text is None:
             return None
         return mark_missing(batch.text, self.job.table.na, keep=self.job.ignore)
+
+
+def _without_codes(job: Job) -> Any:
+    """Return the table of a job, without codes of missing cells in ignored columns."""
+    return replace(job.table, keep=job.ignore) if job.table.na else job.table
 
 
 def _with_keys(table: Any, number: int, start: int) -> Any:

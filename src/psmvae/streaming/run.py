@@ -5,21 +5,27 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
+from psmvae.imputers import checks
 from psmvae.imputers.base import Imputer
 from psmvae.imputers.loading import load
 from psmvae.multiple.long_format import IMPUTATION, ROW
-from psmvae.sources.files import FileTable
+from psmvae.sources.files import Content, FileTable
+from psmvae.sources.places import AnyPath, Place, filesystem_of, find_files
 from psmvae.streaming.manifest import Manifest, identity_of, size_of
 from psmvae.streaming.part import Job, PartResult, impute_part
 from psmvae.table.errors import OutputExistsError, TableError
+from psmvae.table.wording import repeated
 
 Outcome = PartResult | Exception
+# The type of a file system, and the path of a file in it.
+Location = tuple[str, str]
 # Imputes jobs in any order, and yields their numbers and outcomes as they end.
 Engine = Callable[[Imputer, Sequence[Job]], Iterator[tuple[int, Outcome]]]
 
@@ -68,7 +74,7 @@ class RunResult:
 
 def impute_files(
     model: str | os.PathLike[str],
-    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    paths: AnyPath | Sequence[AnyPath],
     output: str | os.PathLike[str],
     *,
     multiple: int | None = None,
@@ -116,7 +122,8 @@ def impute_files(
     on_error : {"stop", "skip"}, default="stop"
         Whether an input that cannot be read or imputed ends the run or is left out.
     force : bool, default=False
-        Whether to replace the files of another run.
+        Whether to start again in a folder with the results of another run. Its files are replaced,
+        or deleted where this run does not write them.
     engine : callable, optional
         Imputes jobs by other processes: a function of the imputer and a list of jobs that yields
         the number of each job and its `PartResult` or exception as it ends. By default jobs are
@@ -136,6 +143,8 @@ def impute_files(
     TableError
         If an input cannot be read or imputed, which the message names, or if the folder has the
         results of another run. Parts that are done stay valid.
+    ValueError
+        If a parameter has a value that is not allowed.
 
     Examples
     --------
@@ -154,11 +163,19 @@ def impute_files(
     >>> result.n_missing
     4
     """
+    if on_error not in ("stop", "skip"):
+        raise ValueError(f"on_error must be 'stop' or 'skip', got {on_error!r}.")
+    if not os.fspath(output):
+        raise ValueError("output must be the path of a folder, got ''; '.' is the current folder.")
+    multiple = _whole_number("multiple", multiple, low=1)
+    rows_per_file = _whole_number("rows_per_file", rows_per_file, low=1)
+    block_rows = _whole_number("block_rows", block_rows, low=1)
+    random_state = _whole_number("random_state", random_state, low=0, high=2**32 - 1)
     imputer: Imputer = load(model, device=device).set_params(**(parameters or {}))
     failed: list[str] | None = [] if on_error == "skip" else None
-    needed = imputer.schema_.names
-    table = FileTable.open(paths, na=na, needed=needed, skipped=failed)
-    ignored = _ignored(imputer, table, ignore)
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    table = _open(imputer, listed, ignore, na, failed)
+    ignored = tuple(name for name in table.schema.names if name not in imputer.schema_.names)
     if multiple is not None:
         _check_keys(table, str(output))
     job = Job(table, 0, 0, (), multiple, random_state, ignored, lenient=on_error == "skip")
@@ -175,9 +192,13 @@ def impute_files(
     }
     folder = _root(os.fspath(output))
     identity = identity_of(model, table, settings)
-    manifest = Manifest(folder, identity) if force else Manifest.resume(folder, identity)
+    begin = Manifest.restart if force else Manifest.resume
+    manifest = begin(folder, identity)
     todo = {name: one for name, one in plan if not manifest.is_done(name, one.outputs)}
-    _check_outputs(table, plan, todo, manifest, force=force)
+    # also those that are left out
+    inputs = {_location(place) for place in find_files(listed)}
+    _check_outputs(inputs, plan, todo, manifest, force=force)
+    _delete_replaced(inputs, plan, manifest)
     manifest.write()
     for error in failed or ():
         manifest.skip(error.partition(": ")[0], error)
@@ -223,10 +244,11 @@ def _run(
                 # only errors of the table are skipped, and not those of a full disk
                 if on_error == "stop" or not isinstance(outcome, TableError):
                     raise outcome
+                manifest.delete(_files(todo[name], manifest.folder))
                 manifest.skip(name, str(outcome))
             else:
                 n_missing += outcome.n_missing
-                manifest.finish(name, _record(todo[name], outcome))
+                manifest.finish(name, _record(todo[name], outcome, manifest.folder))
             report_done(name, outcome)
     except BaseException:
         # the first error is the one to report, also where the disk is full
@@ -238,8 +260,9 @@ def _run(
     return RunResult(n_rows, n_missing, len(kept), dict(manifest.skipped))
 
 
-def _record(job: Job, result: PartResult) -> dict[str, Any]:
+def _record(job: Job, result: PartResult, folder: str) -> dict[str, Any]:
     return {
+        "files": _files(job, folder),
         "start": job.start,
         "stop": job.stop,
         "sizes": [size_of(path) for path in job.outputs],
@@ -249,16 +272,47 @@ def _record(job: Job, result: PartResult) -> dict[str, Any]:
     }
 
 
+def _files(job: Job, folder: str) -> list[str]:
+    """Return the paths of the files of a part in the folder of the manifest."""
+    # slashes also in URIs and on Windows
+    return [posixpath.relpath(path, folder) for path in job.outputs]
+
+
+def _delete_replaced(
+    inputs: set[Location], plan: Sequence[tuple[str, Job]], manifest: Manifest
+) -> None:
+    """Delete the files of an earlier run that this one does not write and does not read."""
+    if not manifest.replaced:
+        return
+    written = {file for _, job in plan for file in _files(job, manifest.folder)}
+    filesystem, inner = filesystem_of(manifest.folder)
+    unwanted = [
+        file
+        for file in manifest.replaced - written
+        if _location(Place(f"{inner.rstrip('/')}/{file}", filesystem)) not in inputs
+    ]
+    manifest.delete(unwanted)
+    # what is left of them is an input now
+    manifest.replaced &= written
+
+
+def _location(place: Place) -> Location:
+    """Return what two paths of the same file have in common."""
+    if place.filesystem is None:
+        return "", os.path.realpath(place.path)
+    return place.filesystem.type_name, place.absolute()
+
+
 def _plan(job: Job, output: str, rows_per_file: int | None) -> Iterator[tuple[str, Job]]:
     """Return the parts by the names of their files."""
     from dataclasses import replace
 
     table = job.table
     if rows_per_file is None:
-        shared = _shared_folder([part.place.path for part in table.parts])
+        names = _names([part.place for part in table.parts])
         ranges: Iterable[tuple[str, int, int]] = (
-            (_relative(part.place.path, shared), part.start, part.stop)
-            for part in table.parts
+            (name, part.start, part.stop)
+            for name, part in zip(names, table.parts, strict=True)
             if part.stop > part.start
         )
     else:
@@ -280,13 +334,25 @@ def _plan(job: Job, output: str, rows_per_file: int | None) -> Iterator[tuple[st
         yield name, replace(job, start=start, stop=stop, outputs=outputs)
 
 
-def _shared_folder(paths: Sequence[str]) -> str:
-    """Return the folder that contains all files, whose structure the output folder repeats."""
-    return os.path.commonpath([os.path.dirname(path) or "." for path in paths])  # noqa: PTH120
-
-
-def _relative(path: str, folder: str) -> str:
-    return Path(os.path.relpath(path, folder)).as_posix()
+def _names(places: Sequence[Place]) -> list[str]:
+    """Return the paths of files in the folder that contains all of them, one for each file."""
+    paths = [place.absolute() for place in places]
+    try:
+        shared = os.path.commonpath([os.path.dirname(path) for path in paths])  # noqa: PTH120
+    except ValueError as error:
+        # drives of Windows
+        raise TableError(
+            f"{places[0]}: no folder contains this and the other files; impute them separately, or "
+            "choose rows_per_file"
+        ) from error
+    names = [Path(os.path.relpath(path, shared)).as_posix() for path in paths]
+    if twice := repeated(names):
+        both = [str(place) for place, name in zip(places, names, strict=True) if name == twice[0]]
+        raise TableError(
+            f"{both[0]}: the output file {twice[0]} would also be that of {both[1]}; "
+            "impute them to different folders"
+        )
+    return names
 
 
 def _root(output: str) -> str:
@@ -297,20 +363,32 @@ def _root(output: str) -> str:
     return before.rpartition("/")[0] or "."
 
 
-def _ignored(imputer: Imputer, table: FileTable, ignore: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that are written as they are."""
-    fitted = set(imputer.schema_.names)
-    if clash := [name for name in ignore if name in fitted]:
+def _open(
+    imputer: Imputer,
+    paths: Sequence[AnyPath],
+    ignore: Sequence[str],
+    na: Sequence[str],
+    failed: list[str] | None,
+) -> FileTable:
+    """Open the files, each of which must have the columns of the model."""
+    fitted = imputer.schema_
+    if clash := [name for name in ignore if name in fitted.names]:
         raise TableError(f"{clash[0]!r} cannot be ignored: the model was fitted on it")
-    stored = set(getattr(imputer, "ignored_columns_", []))
-    extra = [name for name in table.schema.names if name not in fitted]
-    unknown = [name for name in extra if name not in stored and name not in ignore]
-    if unknown:
-        raise TableError(
-            f"{table.parts[0].place}: it has the column {unknown[0]!r}, which the model does not "
-            "have; ignore it, or fit the model again"
-        )
-    return tuple(extra)
+    contents: dict[str, Content] = {
+        column.name: "strings" if isinstance(next(iter(column.levels), 0), str) else "numbers"
+        for column in fitted.modelled
+    }
+    allowed = {*ignore, *getattr(imputer, "ignored_columns_", [])}
+    return FileTable.open(
+        paths, na=na, needed=fitted.names, allowed=allowed, contents=contents, skipped=failed
+    )
+
+
+def _whole_number(
+    name: str, value: Any, *, low: int, high: int = checks.MAX_WHOLE_NUMBER
+) -> int | None:
+    """Return a whole number as Python's own, which can be written to the manifest."""
+    return None if value is None else checks.whole_number(name, value, low=low, high=high)
 
 
 def _check_keys(table: FileTable, output: str) -> None:
@@ -323,7 +401,7 @@ def _check_keys(table: FileTable, output: str) -> None:
 
 
 def _check_outputs(
-    table: FileTable,
+    inputs: set[Location],
     plan: Sequence[tuple[str, Job]],
     todo: dict[str, Job],
     manifest: Manifest,
@@ -331,11 +409,14 @@ def _check_outputs(
     force: bool,
 ) -> None:
     """Raise if an output file is an input, or a file that no run has written."""
-    inputs = {os.path.realpath(part.place.path) for part in table.parts}
     for name, job in plan:
         for path in job.outputs:
-            if "://" not in path and os.path.realpath(path) in inputs:
+            # a URI of another file system would be looked up for each file
+            if "://" in path and not path.startswith("file://"):
+                continue
+            target = Place(filesystem_of(path)[1])
+            if _location(target) in inputs:
                 raise TableError(f"{path}: the output is an input file; choose another folder")
             is_new = name in todo and name not in manifest.outputs and not manifest.is_resumed
-            if is_new and not force and "://" not in path and Path(path).exists():
+            if is_new and not force and Path(target.path).exists():
                 raise OutputExistsError(path)

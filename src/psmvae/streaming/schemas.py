@@ -22,10 +22,7 @@ def output_schema(schema: Any, fitted: Schema) -> Any:
     without any value gets the type of the fitted one.
     """
     columns = {column.name: column for column in fitted.columns}
-    fields = [
-        field.with_type(_type(field.type, columns[field.name])) if field.name in columns else field
-        for field in schema
-    ]
+    fields = [field.with_type(_type(field.type, columns.get(field.name))) for field in schema]
     return pa.schema(fields, schema.metadata)
 
 
@@ -35,12 +32,15 @@ def long_schema(schema: Any) -> Any:
     return pa.schema([*keys, *schema], schema.metadata)
 
 
-def _type(kind: Any, column: Column) -> Any:
-    if pa.types.is_null(kind):
-        return _fitted_type(column)
+def _type(kind: Any, column: Column | None) -> Any:
+    """Return the type of a column in the output; `column` is None if the model ignores it."""
     if pa.types.is_dictionary(kind):
         # room for levels that a file does not have
         return pa.dictionary(pa.int32(), kind.value_type, ordered=kind.ordered)
+    if column is None:
+        return kind
+    if pa.types.is_null(kind):
+        return _fitted_type(column)
     fractions = column.kind == "real" or (
         column.kind == "positive" and not is_integer(column.dtype)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psmvae.sources.places import filesystem_of
+from psmvae.streaming.dictionaries import SharedDictionaries
 from psmvae.streaming.overlap import write_behind
 from psmvae.table.paths import SEPARATORS, atomic_path, extension
 from psmvae.table.text import text_writer
@@ -20,7 +21,9 @@ Write = Callable[[Any], None]
 
 
 @contextmanager
-def table_writer(path: str, schema: Any, group_rows: int) -> Iterator[Write]:
+def table_writer(
+    path: str, schema: Any, group_rows: int, levels: Mapping[str, Sequence[Any]] | None = None
+) -> Iterator[Write]:
     """Yield a function that writes Arrow tables to a file; an error leaves no file.
 
     Parameters
@@ -31,6 +34,8 @@ def table_writer(path: str, schema: Any, group_rows: int) -> Iterator[Write]:
         The schema of the tables; in text files all columns are strings.
     group_rows : int
         Rows of a row group, which are held in memory.
+    levels : mapping of str to sequence, optional
+        Levels of categorical columns, for the dictionaries of an Arrow file.
     """
     ending = extension(path)
     with output_file(path) as file:
@@ -42,9 +47,11 @@ def table_writer(path: str, schema: Any, group_rows: int) -> Iterator[Write]:
             with pq.ParquetWriter(file, schema) as parquet, _grouped(parquet, group_rows) as write:
                 yield write
         else:
-            options = pa.ipc.IpcWriteOptions(compression="lz4")
+            # a file has one dictionary for each column, which may only be extended
+            options = pa.ipc.IpcWriteOptions(compression="lz4", emit_dictionary_deltas=True)
+            shared = SharedDictionaries(levels or {})
             with pa.ipc.new_file(file, schema, options=options) as arrow:
-                yield arrow.write_table
+                yield lambda table: arrow.write_table(shared(table))
 
 
 @contextmanager
@@ -90,3 +97,13 @@ def output_file(path: str) -> Iterator[Any]:
             filesystem.delete_file(temporary_path)
         raise
     filesystem.move(temporary_path, inner)
+
+
+def delete_file(path: str) -> None:
+    """Delete a file if there is one."""
+    filesystem, inner = filesystem_of(path)
+    if filesystem is None:
+        Path(inner).unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):
+        filesystem.delete_file(inner)
