@@ -83,6 +83,8 @@ def atomic_path(path: AnyPath, *, replace: bool = True) -> Iterator[Path]:
     Temporary files that killed processes left for `path` are removed.
     """
     with _errors_name(path):
+        # raises for a circle of links, which `resolve` does not from Python 3.13 on
+        _mode(path)
         target = Path(path).resolve()
         _check_replaceable(target)
     with ExitStack() as stack:
