@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,24 @@ def environment() -> dict[str, str]:
     forced = ("FORCE_COLOR", "NO_COLOR", "COLUMNS")
     inherited = {name: value for name, value in os.environ.items() if name not in forced}
     return {**inherited, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def filters_in_pool(monkeypatch):
+    """The filters of warnings in each call of Rubin's rules.
+
+    They belong to the process: another thread would see them changed.
+    """
+    from psmvae.multiple import rubin
+
+    found, pool = [], rubin.pool_scalars
+
+    def recorded(*args, **options):
+        found.append(list(warnings.filters))
+        return pool(*args, **options)
+
+    monkeypatch.setattr(rubin, "pool_scalars", recorded)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -162,8 +162,9 @@ class TestChains:
         many = chains.draw(x, m, 7, seed=3)
         np.testing.assert_array_equal(chains.draw(x, m, 2, seed=3), many[:, :2])
         monkeypatch.setattr("psmvae.chained.chains.MAX_NUMBERS", 1)
-        # matrix products of some versions of OpenBLAS depend on the number of rows, by rounding
-        np.testing.assert_allclose(chains.draw(x, m, 7, seed=3), many, rtol=0, atol=1e-12)
+        # the matrix products of NumPy 2.0 depend on the number of rows, by rounding
+        tolerance = 0 if np.lib.NumpyVersion(np.__version__) >= "2.4.0" else 1e-12
+        np.testing.assert_allclose(chains.draw(x, m, 7, seed=3), many, rtol=0, atol=tolerance)
 
     def test_observed_cells_are_kept_and_associations_are_not_attenuated(self):
         x, m = numbers(n=400)

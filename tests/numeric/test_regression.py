@@ -284,4 +284,5 @@ def test_intervals_of_draws_around_the_regression_cover_the_truth():
     drawn = np.stack(imputer.sample(incomplete[:500], n=50))
     low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
     inside = ((x[:500] >= low) & (x[:500] <= high))[np.isnan(incomplete[:500])]
+    # 90 % intervals of a short training, .80 to .84 by the version of PyTorch
     assert 0.75 < inside.mean() < 1.0

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from psmvae import MICEImputer, PSMVAEImputer, SelfMask, compare_assumptions
-from psmvae.multiple import MissingInformationWarning, rubin
+from psmvae.multiple import MissingInformationWarning
 
 N = 150
 
@@ -174,18 +174,9 @@ def test_the_seed_is_that_of_the_imputer():
     assert given.results == found[0]
 
 
-def test_filters_of_warnings_stay_as_they_are(monkeypatch):
-    """They belong to the process: another thread would see them changed."""
-    outside, inside = list(warnings.filters), []
-    pool = rubin.pool_scalars
-
-    def recorded(*args, **options):
-        inside.append(list(warnings.filters))
-        return pool(*args, **options)
-
-    monkeypatch.setattr(rubin, "pool_scalars", recorded)
+def test_filters_of_warnings_stay_as_they_are(filters_in_pool):
     compare(["mar", {"shift": {"y": 2}}])
-    assert inside == [outside] * 2
+    assert filters_in_pool == [warnings.filters] * 2
 
 
 def test_one_warning_of_missing_information():

@@ -15,6 +15,7 @@ from psmvae.sources.places import AnyPath, Place, find_files
 from psmvae.sources.readers import is_text, read_rows, read_schema
 from psmvae.table.errors import TableError
 from psmvae.table.io import mark_values
+from psmvae.table.nulls import is_string_type
 from psmvae.table.text_types import TypeScan, mark_missing
 from psmvae.table.wording import quoted, repeated
 
@@ -387,7 +388,7 @@ def _holds(kind: Any, content: Content) -> bool:
     if pa.types.is_null(kind):
         return True
     if content == "strings":
-        return str(kind) in {"string", "large_string", "string_view"}
+        return is_string_type(kind)
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
     return any(test(kind) for test in tests)
 

@@ -23,6 +23,7 @@ from psmvae.table.casts import (
     scattered,
 )
 from psmvae.table.cells import Cells, series_cells, storage_of
+from psmvae.table.nulls import is_view
 
 
 class ArrowSource:
@@ -92,7 +93,7 @@ def select_rows(table: pa.Table, rows: NDArray[np.bool_]) -> pa.Table:
 
 def movable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column in a type that Arrow's `take` is implemented for."""
-    return column.cast(pa.large_string()) if str(column.type) == "string_view" else column
+    return column.cast(pa.large_string()) if is_view(column.type) else column
 
 
 def without_views(table: pa.Table) -> pa.Table:

@@ -215,7 +215,7 @@ def mark_values(table: Any, na: Sequence[str], keep: Collection[str] = ()) -> An
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from psmvae.table.nulls import is_text, set_null
+    from psmvae.table.nulls import is_string_type, set_null
 
     numbers = []
     for code in na:
@@ -230,7 +230,7 @@ def mark_values(table: Any, na: Sequence[str], keep: Collection[str] = ()) -> An
             continue
         if pa.types.is_dictionary(kind):
             kind, values = kind.value_type, values.cast(kind.value_type)
-        if is_text(kind):
+        if is_string_type(kind):
             missing = pc.is_in(values.cast(pa.large_string()), pa.array(na, pa.large_string()))
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             missing = pc.is_in(values.cast(pa.float64(), safe=False), pa.array(numbers))

@@ -13,7 +13,7 @@ def is_view(kind: Any) -> bool:
     return str(kind) == "string_view"
 
 
-def is_text(kind: Any) -> bool:
+def is_string_type(kind: Any) -> bool:
     """Whether a type is one of strings."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_view(kind)
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 LEARNING_RATE, BATCH_SIZE = 4e-3, 200
 WARM_UP_STEPS = 200
 # Relative reduction of the validation error in the second half of the steps so far that is worth
-# going on for, and the number of steps before the first comparison. A GPU takes several times as
-# many steps in the same time.
-WORTHWHILE_GAIN, WORTHWHILE_GAIN_CUDA, MIN_STEPS = 0.01, 0.0025, 600
+# going on for: less on a GPU, which takes several times as many steps in the same time.
+WORTHWHILE_GAIN = {"cpu": 0.01, "cuda": 0.0025}
+# Number of steps before the first comparison.
+MIN_STEPS = 600
 # The constant rate takes at most this fraction of the steps or of the time. The decay takes
 # DECAY_RATIO times as many steps as were taken until then, which is the rest at most.
 MAX_CONSTANT_FRACTION = 0.6
@@ -32,7 +33,7 @@ class Schedule:
 
     max_steps: int
     batch_size: int = BATCH_SIZE
-    worthwhile_gain: float = WORTHWHILE_GAIN
+    worthwhile_gain: float = WORTHWHILE_GAIN["cpu"]
     # step and fraction of the time at which the decay started
     decay_start: tuple[int, float] | None = field(default=None, init=False)
     errors: list[tuple[int, float]] = field(default_factory=list, init=False)
