@@ -42,7 +42,7 @@ def test_the_decay_starts_when_doubling_the_steps_gains_too_little():
     run(schedule, lambda n: 1 + c / n)
     expected = next(
         n for n in range(MIN_STEPS, 10_000, 100)
-        if 1 - (1 + c / n) / (1 + c / (n // 200 * 100)) < WORTHWHILE_GAIN
+        if 1 - (1 + c / n) / (1 + c / (n // 200 * 100)) < WORTHWHILE_GAIN["cpu"]
     )  # fmt: skip
     assert schedule.decay_start[0] == expected
 
