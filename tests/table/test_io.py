@@ -338,3 +338,30 @@ def test_unusual_file_names(tmp_path, name):
     write_table(pa.table({"a": [1, 2]}), tmp_path / name)
     assert read_table(tmp_path / name).to_pydict() == {"a": [1, 2]}
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_wide_text_file_has_few_chunks(tmp_path):
+    # pyarrow reads blocks of 1 MiB by default, here of 6 rows
+    path = tmp_path / "wide.csv"
+    row = ",".join(["1.234567890123"] * 12_000)
+    path.write_text("\n".join([",".join(f"x{j}" for j in range(12_000)), *[row] * 40]))
+    table = read_table(path)
+    assert table.shape == (40, 12_000)
+    assert table.column(0).num_chunks == 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1.5", "2"], "double"),
+        (["1.5", " 2.0 "], "double"),
+        (["1.5", "a"], "string"),
+        (["1.5", "2020-01-01"], "string"),
+        (["1.5e3", "-2"], "double"),
+        (["-1.5", "007"], "double"),
+    ],
+)
+def test_types_of_decimal_numbers(tmp_path, cells, kind):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,y", *(f"{cell},a" for cell in cells)]))
+    assert str(read_table(path).schema.field("x").type) == kind

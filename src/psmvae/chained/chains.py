@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from psmvae._blas import one_blas_thread
 from psmvae.chained.basis import MAX_TERMS, Basis
 from psmvae.chained.levels import LevelParameters, fit_levels
+from psmvae.chained.nearest import nearest
 from psmvae.chained.numeric import NumericParameters, fit_numeric
 from psmvae.chained.predictors import Predictors
 from psmvae.chained.regression import Draws, dependent
@@ -109,9 +110,9 @@ class Target:
     low: float
     high: float
 
-    def terms(self, z: Floats) -> Floats:
-        """Return the terms ``(chain, row, term)`` of encoded predictors."""
-        linear = z[..., self.linear]
+    def terms(self, z: Floats, rows: NDArray[np.intp]) -> Floats:
+        """Return the terms ``(chain, row, term)`` of some rows of encoded predictors."""
+        linear = _part(z, rows, self.linear)
         if not self.basis.n_terms:
             return linear
         return np.concatenate([linear, self.basis(linear)], -1)
@@ -286,7 +287,7 @@ class _Block:
         """Run all rounds and return the parameters kept of each column, the last round first."""
         n_rounds, n_kept = self.settings.n_rounds, self.settings.n_kept
         order = _order(self.m)
-        complete = [j for j in range(self.m.shape[1]) if j not in order]
+        complete = np.flatnonzero(self.m.all(0)).tolist()
         kept: list[list[Parameters]] = [[] for _ in self.targets]
         start: dict[int, Parameters] = {}
         for number in range(n_rounds):
@@ -304,7 +305,7 @@ class _Block:
 
     def dropped(self, target: Target) -> NDArray[np.intp]:
         """Return the linear predictors that the regression of a column leaves out."""
-        z = self.z[0, self.m[:, target.j]][:, target.linear]
+        z = self.z[0][np.ix_(self.m[:, target.j], target.linear)]
         away = z - z.mean(0)
         return target.linear[dependent(away.T @ away, len(z))]
 
@@ -319,7 +320,7 @@ class _Block:
             prediction = _prediction(self.predictors, j, learned)[rows]
         if column.levels:
             return fit_levels(
-                self.z[:, rows][..., target.linear],
+                _part(self.z, rows, target.linear),
                 self.x[rows, j].astype(np.intp),
                 prediction,
                 held_out,
@@ -329,7 +330,7 @@ class _Block:
                 start=start if isinstance(start, LevelParameters) else None,
             )
         return fit_numeric(
-            target.terms(self.z[:, rows]),
+            target.terms(self.z, rows),
             self.predictors.encode(j, self.x[rows, j])[:, 0],
             prediction,
             held_out,
@@ -349,6 +350,18 @@ class _Block:
         imputed = self.values[:, rows, j]
         self.trace[0, number, :, j] = imputed.mean(1)
         self.trace[1, number, :, j] = imputed.std(1)
+
+
+def _part(z: Floats, rows: NDArray[np.intp], at: NDArray[np.intp]) -> Floats:
+    """Return rows and columns of every chain as an array in C order.
+
+    The result of ``z[:, rows[:, None], at]`` is not in C order, and products of matrices take two
+    to four times as long.
+    """
+    n_chains, _, width = z.shape
+    flat = (rows[:, None] * width + at).ravel()
+    part: Floats = z.reshape(n_chains, -1).take(flat, axis=1)
+    return part.reshape(n_chains, len(rows), len(at))
 
 
 def _draw_cells(
@@ -375,12 +388,12 @@ def _draw_cells(
     if isinstance(parameters, LevelParameters):
         if tilt is not None:
             shift = tilt.of_levels(keys, tilt.applies(m[rows]))
-        codes = parameters.draw(z[:, rows][..., target.linear], prediction, shift, rng)
+        codes = parameters.draw(_part(z, rows, target.linear), prediction, shift, rng)
         values[:, rows, j] = codes
         z[:, rows[:, None], at] = predictors.encode(j, codes)
         return
     drawn = parameters.draw(
-        target.terms(z[:, rows]), np.zeros(len(rows)) if prediction is None else prediction, rng,
+        target.terms(z, rows), np.zeros(len(rows)) if prediction is None else prediction, rng,
         pmm=target.pmm, low=target.low, high=target.high, normal=settings.numeric_draws == "normal",
         log_odds=None if tilt is None else partial(tilt, keys, applies=tilt.applies(m[rows])),
     )  # fmt: skip
@@ -414,24 +427,20 @@ def _targets(
     for j in range(x.shape[1]):
         encoded = predictors.encode(j, x[:, j])
         z[:, predictors.of(j)] = np.where(m[:, [j]], encoded, 0.0)
+    # a column with a single observed level has no predictor
+    y = np.zeros(x.shape)
+    for j in range(x.shape[1]):
+        if len(own := predictors.of(j)):
+            y[:, j] = z[:, own[0]]
+    chosen = nearest(z, predictors.group, y, m, np.arange(x.shape[1]), MAX_LINEAR, allowed)
     targets = []
-    for j, column in enumerate(predictors.columns):
+    for j, (column, linear) in enumerate(zip(predictors.columns, chosen, strict=True)):
         rows = m[:, j]
-        may = predictors.group != j
-        if allowed is not None:
-            may &= allowed[j, predictors.group]
-        own = predictors.of(j)
-        # a column with a single observed level has no codes
-        y = z[rows, own[0]] if len(own) else np.zeros(np.count_nonzero(rows))
-        association = np.abs((z[rows] * (y - y.mean())[:, None]).mean(0))
-        candidates = np.flatnonzero(may)
-        best = candidates[np.argsort(-association[candidates], kind="stable")[:MAX_LINEAR]]
-        linear = np.sort(best)
         basis = Basis.empty()
         if settings.nonlinear and not column.levels and len(linear):
             rng = np.random.default_rng([seed, j])
             low, high = predictors.low[linear], predictors.high[linear]
-            basis = Basis.make(z[rows][:, linear], y, low, high, rng)
+            basis = Basis.make(z[np.ix_(rows, linear)], y[rows, j], low, high, rng)
         pmm = settings.numeric_draws == "pmm"
         if settings.numeric_draws == "auto" and column.kind in ("integer", "count"):
             pmm = len(np.unique(x[rows, j])) <= MAX_DISTINCT

@@ -76,7 +76,7 @@ class Predictors:
 
     def of(self, j: int) -> NDArray[np.intp]:
         """Return the positions of the predictors of column ``j``."""
-        return np.flatnonzero(self.group == j)
+        return np.arange(*np.searchsorted(self.group, [j, j + 1]))
 
 
 def _indicated(column: Column, values: Floats) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ Model files are safetensors, which hold data only, and a draw needs one tree for
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -100,10 +100,6 @@ class Trees:
         """Return the prediction of one random tree for each row."""
         return self.value[self._leaves(x, np.arange(len(x)), rng.choice(self.root, len(x)))]
 
-    def moved(self, at: NDArray[np.intp]) -> Trees:
-        """Return the same trees with column j renumbered to ``at[j]``."""
-        return replace(self, feature=at[self.feature].astype(self.feature.dtype))
-
     @staticmethod
     def pack(forests: Sequence[Trees]) -> dict[str, NDArray[Any]]:
         """Concatenate forests with the same number of trees; `unpack` is the inverse."""
@@ -116,17 +112,20 @@ class Trees:
         }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
-        """Return packed forests as views; raise ValueError if they are inconsistent."""
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: Sequence[int]) -> list[Self]:
+        """Return packed forests as views; raise ValueError if they are inconsistent.
+
+        ``n_features`` is the number of columns of each forest.
+        """
         counts = {len(arrays[name]) for name in ("n_nodes", "n_values", "root")}
-        if len(counts) > 1:
+        if counts != {len(n_features)}:
             raise ValueError("The forests of the file are inconsistent.")
         nodes, values = (np.cumsum(arrays[name])[:-1] for name in ("n_nodes", "n_values"))
         split = [np.split(arrays[name], nodes) for name in ("feature", "threshold", "child")]
         parts = (*split, arrays["root"], np.split(arrays["value"], values))
         forests = [cls(*each) for each in zip(*parts, strict=True)]
-        for trees in forests:
-            trees.check(n_features)
+        for trees, n in zip(forests, n_features, strict=True):
+            trees.check(n)
         return forests
 
     def check(self, n_features: int) -> None:

@@ -23,6 +23,7 @@ from sklearn.linear_model import BayesianRidge
 
 from psmvae._blas import one_blas_thread
 from psmvae._quiet import recorded_warnings
+from psmvae.chained.nearest import nearest
 from psmvae.chained.state import are_positions
 from psmvae.chained.trees import Trees, TreesRegressor
 from psmvae.imputers import checks
@@ -55,13 +56,14 @@ class Chain:
     training table gets the values of the fit, and a new row is treated the same.
 
     ``fill`` is the mean of each column; NaN marks a column without observed cells, which is not
-    used. ``column`` is the target of each step, counted among the used columns, and ``steps`` are
-    regressions on all other used columns. ``converged`` is whether the fit stopped by its
-    tolerance.
+    used. ``predictors`` are the columns that predict each used column, counted among the used
+    columns. ``column`` is the target of each step, counted in the same way, and ``steps`` are the
+    regressions. ``converged`` is whether the fit stopped by its tolerance.
     """
 
     estimator: Literal["ridge", "trees"]
     fill: Floats
+    predictors: tuple[NDArray[np.int32], ...]
     column: NDArray[np.int64]
     steps: tuple[Step, ...]
     n_rounds: int
@@ -80,41 +82,40 @@ class Chain:
         n_jobs: int | None = None,
         groups: Sequence[int] | None = None,
         allowed: Bools | None = None,
+        n_nearest_features: int | None = None,
     ) -> Self:
         """Fit ``x`` ``(row, column)`` by IterativeImputer, columns with few missing cells first.
 
         Columns of one group do not predict one another. ``allowed`` ``(group, group)`` says which
-        groups (second axis) may predict a group.
+        groups (second axis) may predict a group. ``n_nearest_features`` is the number of columns
+        that predict a column, those most correlated with it; None for all.
         """
         checks.choice("estimator", estimator, STEPS)
         x = np.asarray(x, dtype=np.float64)
         fill = np.full(x.shape[1], np.nan)
         used = ~np.isnan(x).all(0)
         if not used.any():
-            return cls(estimator, fill, np.zeros(0, dtype=np.int64), (), 0, True)
+            return cls(estimator, fill, (), np.zeros(0, dtype=np.int64), (), 0, True)
         ridge = estimator == "ridge"
         model = _MeanOrRidge() if ridge else TreesRegressor(n_estimators, seed, n_jobs)
         group = (np.arange(x.shape[1]) if groups is None else np.asarray(groups))[used]
-        imputer = _GroupedImputer(
+        imputer = _GivenPredictors(
             model,
             # one group has no predictors
             max_iter=max_iter if len(np.unique(group)) > 1 else 0,
             tol=tol,
             random_state=seed,
         )
-        imputer.group_, imputer.allowed_ = group, allowed
+        z, m = _standardised(x[:, used])
+        chosen = nearest(z, group, z, m, group, n_nearest_features, allowed)
+        imputer.predictors_ = chosen
         converged = _fit_quietly(imputer, x[:, used])
         fill[used] = imputer.initial_imputer_.statistics_
-        sequence = imputer.imputation_sequence_
-        n_others = int(used.sum()) - 1
-        steps: list[Step] = []
-        for step in sequence:
-            neighbours = np.asarray(step.neighbor_feat_idx)
-            at = neighbours - (neighbours > step.feat_idx)
-            found = step.estimator
-            steps.append(Ridge.of(found, at, n_others) if ridge else found.trees_.moved(at))
-        column = np.array([step.feat_idx for step in sequence], dtype=np.int64)
-        return cls(estimator, fill, column, tuple(steps), imputer.n_iter_, converged)
+        found = [(step.feat_idx, step.estimator) for step in imputer.imputation_sequence_]
+        column = np.array([j for j, _ in found], dtype=np.int64)
+        steps: list[Step] = [Ridge.of(each) if ridge else each.trees_ for _, each in found]
+        predictors = tuple(at.astype(np.int32) for at in chosen)
+        return cls(estimator, fill, predictors, column, tuple(steps), imputer.n_iter_, converged)
 
     def transform(self, x: Floats) -> Floats:
         """Impute the conditional mean of each missing cell.
@@ -122,7 +123,7 @@ class Chain:
         A row does not depend on the other rows. (scikit-learn makes one exception: if all cells of
         a table are missing, it returns the means.)
         """
-        return self._filled(x, lambda step, others: step.predict(others))
+        return self._filled(x, lambda step, part: step.predict(part))
 
     def draw(self, x: Floats, rng: np.random.Generator) -> Floats:
         """Impute the prediction of one random tree for each missing cell.
@@ -130,7 +131,7 @@ class Chain:
         Trees have no predictive distribution. This resembles drawing a donor from the leaves, as
         the method "rf" of R's mice does, and has too little variance where the trees agree.
         """
-        return self._filled(x, lambda step, others: cast("Trees", step).draw(others, rng))
+        return self._filled(x, lambda step, part: cast("Trees", step).draw(part, rng))
 
     def _filled(self, x: Floats, predict: Callable[[Step, Floats], Floats]) -> Floats:
         filled = np.array(x, dtype=np.float64)
@@ -148,14 +149,20 @@ class Chain:
         for column, step in zip(self.column, self.steps, strict=True):
             at = np.flatnonzero(missing[:, column])
             if at.size:
-                now[at, column] = predict(step, np.delete(now[at], column, axis=1))
+                now[at, column] = predict(step, now[np.ix_(at, self.predictors[column])])
         filled[np.ix_(rows, used)] = now
         return filled
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the arrays of the chain for a model file; `facts` has the rest."""
         steps = STEPS[self.estimator].pack(self.steps) if self.steps else {}
-        return {"fill": self.fill, "column": self.column, **steps}
+        return {
+            "fill": self.fill,
+            "column": self.column,
+            "predictors": np.concatenate([np.zeros(0, dtype=np.int32), *self.predictors]),
+            "n_predictors": np.array([len(at) for at in self.predictors], dtype=np.int64),
+            **steps,
+        }
 
     def facts(self) -> dict[str, Any]:
         """Return what is not an array, as plain values."""
@@ -166,18 +173,46 @@ class Chain:
         """Restore a chain from `arrays` and `facts`."""
         estimator, fill, column = facts["estimator"], arrays["fill"], arrays["column"]
         n = int((~np.isnan(fill)).sum())
-        steps = tuple(STEPS[estimator].unpack(arrays, n - 1)) if column.size else ()
-        if column.shape != (len(steps),) or not are_positions(column, n):
-            raise ValueError("The steps of the chain do not fit its columns.")
-        return cls(estimator, fill, column, steps, int(facts["n_rounds"]), facts["converged"])
+        n_predictors, listed = arrays["n_predictors"], arrays["predictors"]
+        if not (
+            n_predictors.shape == (n,)
+            and are_positions(n_predictors, max(n, 1))
+            and listed.shape == (int(n_predictors.sum()),)
+            and are_positions(listed, n)
+            and column.ndim == 1
+            and are_positions(column, n)
+        ):
+            raise ValueError("The predictors of the chain do not fit its columns.")
+        predictors = tuple(np.split(listed, np.cumsum(n_predictors)[:-1])) if n else ()
+        n_features = n_predictors[column].tolist()
+        steps = tuple(STEPS[estimator].unpack(arrays, n_features)) if column.size else ()
+        n_rounds, converged = int(facts["n_rounds"]), facts["converged"]
+        return cls(estimator, fill, predictors, column, steps, n_rounds, converged)
+
+
+def _standardised(x: Floats) -> tuple[Floats, Bools]:
+    """Return standardised columns with 0 for missing cells, and the mask."""
+    m = ~np.isnan(x)
+    # scaled by the largest value, so that no square overflows
+    largest = np.nanmax(np.abs(x), axis=0)
+    scaled = x / np.where(largest > 0, largest, 1.0)
+    away = np.where(m, scaled - np.nanmean(scaled, axis=0), 0.0)
+    deviation = np.sqrt((away**2).sum(0) / m.sum(0))
+    return away / np.where(deviation > 0, deviation, 1.0), m
 
 
 class _MeanOrRidge(BayesianRidge):  # type: ignore[misc]
-    """BayesianRidge that predicts the mean if it has no predictors."""
+    """BayesianRidge that predicts the mean if it has no predictors, and keeps no covariance.
+
+    A chain has one regression for each column and round, and a covariance takes the square of the
+    number of predictors.
+    """
 
     def fit(self, X: Floats, y: Floats) -> Self:
         if X.shape[1]:
-            return cast("Self", super().fit(X, y))
+            super().fit(X, y)
+            del self.sigma_
+            return self
         self.coef_, self.intercept_ = np.zeros(0), y.mean()
         return self
 
@@ -187,22 +222,20 @@ class _MeanOrRidge(BayesianRidge):  # type: ignore[misc]
         )
 
 
-class _GroupedImputer(IterativeImputer):  # type: ignore[misc]
-    """IterativeImputer whose predictors are limited to other groups of columns."""
+class _GivenPredictors(IterativeImputer):  # type: ignore[misc]
+    """IterativeImputer with given predictors of each column.
 
-    group_: NDArray[np.int64]
-    allowed_: Bools | None
+    `IterativeImputer` has ``n_nearest_features`` too, but draws the predictors at random, and makes
+    the matrix of all correlations.
+    """
+
+    predictors_: list[NDArray[np.intp]]
 
     def _get_neighbor_feat_idx(
         self, n_features: int, feat_idx: int, abs_corr_mat: Any
     ) -> NDArray[np.intp]:
-        found: Any = super()._get_neighbor_feat_idx(n_features, feat_idx, abs_corr_mat)
-        own, others = self.group_[feat_idx], self.group_[found]
-        may = others != own
-        if self.allowed_ is not None:
-            may &= self.allowed_[own, others]
-        kept: NDArray[np.intp] = found[may]
-        return kept
+        del n_features, abs_corr_mat
+        return self.predictors_[feat_idx]
 
 
 def _fit_quietly(imputer: Any, x: Floats) -> bool:

@@ -209,6 +209,10 @@ class ChainImputer(MatrixImputer):
         Maximum number of rounds over the columns.
     tol : float, default=1e-3
         Stop when no cell changes in a round by more than this fraction of the largest value.
+    n_nearest_features : int or None, default=200
+        Number of columns that predict a column: those most correlated with it, where each level of
+        a categorical column counts as one. None uses all, and the time grows with the square of the
+        number of columns or faster.
     standardise : bool, default=True
         Standardise each column by its observed mean and standard deviation first, as the paper
         does. False passes the numbers to scikit-learn's `IterativeImputer` unchanged.
@@ -231,6 +235,7 @@ class ChainImputer(MatrixImputer):
 
     max_iter: int = 10
     tol: float = 1e-3
+    n_nearest_features: int | None = 200
     standardise: bool = True
     mask_model: str | SelfMask = "none"
 
@@ -241,6 +246,8 @@ class ChainImputer(MatrixImputer):
         check_setting(self.mask_model)
         checks.whole_number("max_iter", self.max_iter, low=1)
         checks.number("tol", self.tol, 0.0)
+        if self.n_nearest_features is not None:
+            checks.whole_number("n_nearest_features", self.n_nearest_features, low=1)
         checks.yes_or_no("standardise", self.standardise)
 
     def _standardises(self) -> bool:
@@ -251,6 +258,8 @@ class ChainImputer(MatrixImputer):
 
         x = self._fit_matrix(encoded)
         options |= {"max_iter": int(self.max_iter), "tol": float(self.tol)}
+        n_nearest = self.n_nearest_features
+        options["n_nearest_features"] = None if n_nearest is None else int(n_nearest)
         return Chain.fit(x, seed=self.seed_, groups=self.matrix_.group, **options)
 
     @property

@@ -196,16 +196,16 @@ class MICEImputer(ChainImputer):
                 f"predictors names unknown columns {quoted(sorted(map(str, unknown)))}; "
                 f"the table has {quoted(all_names)}"
             )
-        rows = [self.predictors.get(name, names) for name in names]
+        rows = [set(self.predictors.get(name, names)) for name in names]
         return np.array([[name in row for name in names] for row in rows])
 
     def _names(self, predictors: NDArray[np.intp]) -> list[str]:
         """Return the names of predictors: a column, or an indicator of one of its levels."""
         encoding, names = self.chains_.predictors, []
-        for j, column in enumerate(self.schema_.modelled):
-            own = encoding.of(j)
+        for j in np.unique(encoding.group[predictors]).tolist():
+            own, column = encoding.of(j), self.schema_.modelled[j]
             left_out = np.flatnonzero(np.isin(own, predictors))
-            if len(left_out) == len(own) > 0:
+            if len(left_out) == len(own):
                 names.append(column.name)
             else:
                 levels = [column.levels[encoding.levels[j][k]] for k in left_out]
@@ -215,10 +215,12 @@ class MICEImputer(ChainImputer):
     def _warn_of_dropped(self) -> None:
         # a predictor that is constant in the whole table says nothing about any column, and a
         # column with few observed cells has no regression on all others anyway
-        constant = {column.name for column in self.schema_.modelled if self._is_constant(column)}
+        encoding, columns = self.chains_.predictors, self.schema_.modelled
+        varies = np.unique(encoding.group[encoding.low < encoding.high])
+        constant = {columns[j].name for j in set(range(len(columns))) - set(varies.tolist())}
         few = {
             column.name
-            for column, target in zip(self.schema_.modelled, self.chains_.targets, strict=True)
+            for column, target in zip(columns, self.chains_.targets, strict=True)
             if column.n_observed < len(target.linear) + 2
         }
         listed = [
@@ -234,10 +236,6 @@ class MICEImputer(ChainImputer):
                 UserWarning,
                 stacklevel=4,
             )
-
-    def _is_constant(self, column: Column) -> bool:
-        at = self.chains_.predictors.of(self.schema_.modelled.index(column))
-        return bool((self.chains_.predictors.low[at] == self.chains_.predictors.high[at]).all())
 
     def _facts(self) -> dict[str, Any]:
         r_hat = np.concatenate(self.convergence().r_hat())

@@ -18,11 +18,9 @@ class Ridge(NamedTuple):
     intercept: np.float64
 
     @classmethod
-    def of(cls, fitted: Any, at: NDArray[np.intp], n: int) -> Self:
-        """Copy a BayesianRidge fitted on the columns ``at`` of ``n``."""
-        coef = np.zeros(n)
-        coef[at] = fitted.coef_
-        return cls(coef, np.float64(fitted.intercept_))
+    def of(cls, fitted: Any) -> Self:
+        """Copy a BayesianRidge."""
+        return cls(np.asarray(fitted.coef_), np.float64(fitted.intercept_))
 
     def predict(self, x: Floats) -> Floats:
         """Return the posterior predictive mean of each row."""
@@ -31,13 +29,20 @@ class Ridge(NamedTuple):
 
     @staticmethod
     def pack(regressions: Sequence[Ridge]) -> dict[str, NDArray[Any]]:
-        """Stack regressions with the same number of columns; `unpack` is the inverse."""
-        return {name: np.stack([getattr(r, name) for r in regressions]) for name in Ridge._fields}
+        """Concatenate the coefficients of regressions; `unpack` is the inverse."""
+        return {
+            "coef": np.concatenate([each.coef for each in regressions]),
+            "intercept": np.array([each.intercept for each in regressions]),
+        }
 
     @classmethod
-    def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: int) -> list[Self]:
-        """Return packed regressions as views; raise ValueError for wrong shapes."""
-        for name, size in zip(cls._fields, [(n_features,), ()], strict=True):
-            if arrays[name].shape[1:] != size:
-                raise ValueError(f"{name} has shape {arrays[name].shape}.")
-        return [cls(*parts) for parts in zip(*(arrays[f] for f in cls._fields), strict=True)]
+    def unpack(cls, arrays: Mapping[str, NDArray[Any]], n_features: Sequence[int]) -> list[Self]:
+        """Return packed regressions as views; raise ValueError for wrong shapes.
+
+        ``n_features`` is the number of predictors of each regression.
+        """
+        coef, intercept = arrays["coef"], arrays["intercept"]
+        if coef.shape != (sum(n_features),) or intercept.shape != (len(n_features),):
+            raise ValueError("The coefficients of the chain do not fit its predictors.")
+        parts = np.split(coef, np.cumsum(n_features)[:-1])
+        return [cls(*each) for each in zip(parts, intercept, strict=True)]

@@ -17,6 +17,8 @@ Ints = NDArray[np.intp]
 
 N_FOLDS = 4
 N_TREES, MIN_LEAF, FEATURE_FRACTION = 100, 5, 0.5
+# Features of the logistic regression at most.
+MAX_FEATURES = 200
 # Precision of the prior of coefficients of the logistic regression, on standardised features.
 PRECISION_LOGISTIC = 10.0
 # Share of the missing rate in the forest's probabilities, so that none is 0 or 1.
@@ -79,14 +81,21 @@ def own_value(
 
 
 def logistic(features: Floats, missing: Bools, folds: Ints) -> Floats:
-    """Return the probability of each mask by a logistic regression on the other columns."""
+    """Return the probability of each mask by a logistic regression on the other columns.
+
+    Of many columns, the regression uses the `MAX_FEATURES` most correlated with the mask.
+    """
     # with a single bin, the odds are those of a logistic regression
     ones = np.ones((len(features), 1))
     constant = Family("constant", np.ones((1, 1)), np.full((1, 1), 1e-4))
 
     def fitted(train: Bools) -> Floats:
-        fit = fit_odds(ones[train], missing[train], constant, features[train], PRECISION_LOGISTIC)
-        return probability_missing(fit, ones[~train], features[~train])
+        used = features
+        if features.shape[1] > MAX_FEATURES:
+            away = missing[train] - missing[train].mean()
+            used = features[:, np.argsort(-np.abs(away @ features[train]))[:MAX_FEATURES]]
+        fit = fit_odds(ones[train], missing[train], constant, used[train], PRECISION_LOGISTIC)
+        return probability_missing(fit, ones[~train], used[~train])
 
     return _by_fold(fitted, folds)
 

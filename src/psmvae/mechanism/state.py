@@ -160,7 +160,7 @@ def _tilt(
             parts.append(_residuals(own))
         else:
             share = own.pop("share")
-            trees = Trees.unpack(own, n_inputs)[0]
+            trees = Trees.unpack(own, [n_inputs])[0]
             _check(share.ndim == 2 and share.shape[1] == n_bins, "share")
             _check(bool((trees.value >= 0).all() and (trees.value < len(share)).all()), "share")
             parts.append(Leaves(trees, share))
@@ -171,7 +171,7 @@ def _tilt(
     correction = None
     if plain["correction"]:
         packed = _part(arrays, "trees.")
-        grown = Trees.unpack(packed, n_inputs + 1)[0] if packed else None
+        grown = Trees.unpack(packed, [n_inputs + 1])[0] if packed else None
         correction = Correction(
             arrays["coef"], arrays["ridge_coef"], float(plain["ridge_intercept"]), grown
         )

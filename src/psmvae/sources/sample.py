@@ -8,6 +8,7 @@ sample are then those of the whole table.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
 from typing import Any
 
@@ -15,6 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import quiet_warnings
 from psmvae.sources.opening import Source
 from psmvae.table.cells import Cells, Family
 from psmvae.table.frames import Frame, open_table
@@ -274,7 +276,10 @@ def concat(tables: list[Any]) -> Any:
         return _concat_arrow(native)
     if all(map(is_polars_frame, native)):
         return _concat_polars(native)
-    return nw.concat(frames).to_native()
+    with quiet_warnings():
+        # pandas before version 3 warns that columns without values will count for the result's type
+        warnings.simplefilter("ignore", FutureWarning)
+        return nw.concat(frames).to_native()
 
 
 def _concat_arrow(tables: list[Any]) -> Any:

@@ -29,6 +29,8 @@ from psmvae.table.wording import quoted, repeated
 _NOT_AVAILABLE = ("NA", "N/A", "n/a", "#N/A", "#NA", "<NA>")
 MISSING = ("", *_NOT_AVAILABLE, "NaN", "nan", "-NaN", "-nan", "null", "NULL", "None")
 _HEAD = _BATCH = 1 << 16
+# Bytes that pyarrow parses at once: in all, and for each column.
+_MIN_BLOCK, _MAX_BLOCK, _BLOCK_PER_COLUMN = 1 << 20, 1 << 28, 1 << 12
 # What a conversion to Arrow raises for objects that it has no type for.
 _NOT_HELD = (pa.ArrowException, TypeError, ValueError, OverflowError)
 # Advice in the error for a file whose separator does not match its extension, by separator.
@@ -77,7 +79,10 @@ def _options(names: list[str], separator: str) -> dict[str, Any]:
     parse = pa_csv.ParseOptions(
         delimiter=separator, newlines_in_values=True, ignore_empty_lines=len(names) > 1
     )
-    return {"convert_options": convert, "parse_options": parse}
+    # a block is a chunk of every column: blocks of few rows would make many chunks of a wide table
+    size = min(max(_MIN_BLOCK, _BLOCK_PER_COLUMN * len(names)), _MAX_BLOCK)
+    read = pa_csv.ReadOptions(block_size=size)
+    return {"read_options": read, "convert_options": convert, "parse_options": parse}
 
 
 def _check_names(path: Path, names: list[str], found: list[str]) -> None:

@@ -5,6 +5,7 @@ pyarrow infers types only while it parses. As `keep_text` needs the text, it wou
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from psmvae.table.text import MISSING
 
 # 007 is a label and not the number seven
 _LEADING_ZERO = r"^[+-]?0[0-9]+$"
+_DECIMAL = re.compile(r"[+-]?[0-9]+\.[0-9]+")
 _TIME = r"^\d{2}:\d{2}(:\d{2})?$"
 _BOOLEANS = pa.array(["1", "True", "TRUE", "true", "0", "False", "FALSE", "false"])
 
@@ -24,8 +26,13 @@ def mark_missing(text: Any, na: Sequence[str] = (), keep: Collection[str] = ()) 
     """Return a table of strings with null in the missing cells."""
     # a single string is one code, not one for each of its letters
     codes = pa.array([*MISSING, *([na] if isinstance(na, str) else na)])
+
+    def marked(column: Any) -> Any:
+        missing = pc.is_in(column, codes)
+        return set_null(column, missing) if pc.any(missing).as_py() else column
+
     columns = {
-        name: column if name in keep else set_null(column, pc.is_in(column, codes))
+        name: column if name in keep else marked(column)
         for name, column in zip(text.column_names, text.columns, strict=True)
     }
     return pa.table(columns)
@@ -98,7 +105,9 @@ def _typed(column: Any) -> Any:
     if column.null_count == len(column):
         return pa.nulls(len(column))
     first = column.drop_null().slice(0, 1)
-    for convert in _CONVERSIONS:
+    # most columns of wide tables are decimal numbers, and no other type holds one
+    is_decimal = _DECIMAL.fullmatch(first[0].as_py()) is not None
+    for convert in _CONVERSIONS[-1:] if is_decimal else _CONVERSIONS:
         try:
             # most types do not hold the first cell, which is faster to test than all cells
             convert(first)
