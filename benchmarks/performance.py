@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+import columns
 import command
 import cpu
 import scaling
@@ -129,6 +130,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "since_0_1": lambda record: since_0_1.markdown(record["records"]),
     "streaming": streams,
     "command": lambda record: command.markdown(record["records"]),
+    "columns": lambda record: columns.markdown(record["records"]),
     "scaling": scales,
     "memory": memory,
 }

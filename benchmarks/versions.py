@@ -1,8 +1,9 @@
 """Run the fast tests with the oldest and the newest supported versions, for each Python.
 
-"oldest" installs the lower bound of every dependency in pyproject.toml, "newest" the latest version
-that pip finds. Each combination has an environment of its own, which is removed afterwards. What
-does not install is recorded as such. Run with
+"oldest" installs the lower bound of every dependency in pyproject.toml, or the oldest later version
+that has a wheel for this Python; "newest" the latest version. uv chooses both. Each combination has
+an environment of its own, which is removed afterwards. What does not install is recorded as such.
+Run with
 
     python benchmarks/versions.py run [--python 3.11] [--set oldest newest] [--tests tests/table]
     python benchmarks/versions.py page
@@ -67,11 +68,18 @@ def find_python(version: str) -> str | None:
     return None
 
 
-def requirements(which: str) -> list[str]:
-    """Return what pip installs for "oldest" or "newest"."""
-    bounds = lower_bounds()
-    exact = [f"{name}=={bound}" for name, bound in bounds.items()]
-    return exact if which == "oldest" else list(bounds)
+def install(python: Path, which: str) -> str | None:
+    """Install the oldest or the newest versions; return the error, or None."""
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "uv"], check=True)
+    bounds = [f"{name}>={bound}" for name, bound in lower_bounds().items()]
+    uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python]
+    uv += ["--only-binary", ":all:"]
+    resolution = "lowest-direct" if which == "oldest" else "highest"
+    for each in ([*uv, "--resolution", resolution, *bounds], [*uv, *TOOLS]):
+        done = subprocess.run(each, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return " ".join(done.stderr.split())[:200]
+    return None
 
 
 def measure(version: str, which: str, tests: list[str], workers: str) -> dict[str, Any]:
@@ -84,17 +92,9 @@ def measure(version: str, which: str, tests: list[str], workers: str) -> dict[st
     with tempfile.TemporaryDirectory(prefix="versions-") as folder:
         subprocess.run([interpreter, "-m", "venv", folder], check=True)
         python = Path(folder) / "bin" / "python"
-        wanted = [*requirements(which), *TOOLS]
-        command = [python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
-        done = subprocess.run(
-            [*command, "--upgrade-strategy", "eager", *wanted],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            reason = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            return record | {"result": "does not install", "reason": (reason or ["?"])[0][7:200]}
+        reason = install(python, which)
+        if reason is not None:
+            return record | {"result": "does not install", "reason": reason}
         listed = subprocess.run(
             [python, "-m", "pip", "list", "--format", "json"],
             capture_output=True,

@@ -94,6 +94,8 @@ def test_n_nearest_features(name, tmp_path):
     np.testing.assert_array_equal(every, default)
     filled = few.transform(x)
     assert (filled != default).any()
+    if name == "MICEImputer":
+        assert {len(target.linear) for target in few.chains_.targets} == {1}
     few.save(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(psmvae.load(tmp_path / "m.safetensors").transform(x), filled)
     for wrong in (0, 1.5, "auto"):

@@ -150,18 +150,21 @@ class Chains:
         seed: int,
         learned: Mapping[int, Learned] | None = None,
         allowed: Bools | None = None,
+        n_nearest_features: int | None = None,
         settings: Settings | None = None,
         tilts: Tilts | None = None,
     ) -> Chains:
         """Fit chains to the model values ``x`` with mask ``m``, both ``(row, column)``.
 
         ``bounds`` are the limits of each numeric column in model values. ``allowed``
-        ``(column, column)`` says which columns (second axis) may predict a column. ``tilts`` are
-        the log odds of going missing of columns whose values decide on their absence.
+        ``(column, column)`` says which columns (second axis) may predict a column.
+        ``n_nearest_features`` limits the linear predictors of a column below MAX_LINEAR. ``tilts``
+        are the log odds of going missing of columns whose values decide on their absence.
         """
         settings, learned, tilts = settings or Settings(), learned or {}, tilts or {}
         predictors = Predictors.fit(columns, x, m)
-        targets = _targets(predictors, x, m, bounds, seed, allowed, settings)
+        n_linear = min(MAX_LINEAR, n_nearest_features or MAX_LINEAR)
+        targets = _targets(predictors, x, m, bounds, seed, allowed, n_linear, settings)
         per_chain = m.size + m.shape[0] * (len(predictors.group) + 2 * _most_terms(targets))
         size = max(1, min(settings.n_chains, MAX_NUMBERS // max(per_chain, 1)))
         kept, traces = [], []
@@ -420,6 +423,7 @@ def _targets(
     bounds: Sequence[tuple[float, float]],
     seed: int,
     allowed: Bools | None,
+    n_linear: int,
     settings: Settings,
 ) -> list[Target]:
     """Choose the predictors and nonlinear terms of each column."""
@@ -432,7 +436,7 @@ def _targets(
     for j in range(x.shape[1]):
         if len(own := predictors.of(j)):
             y[:, j] = z[:, own[0]]
-    chosen = nearest(z, predictors.group, y, m, np.arange(x.shape[1]), MAX_LINEAR, allowed)
+    chosen = nearest(z, predictors.group, y, m, np.arange(x.shape[1]), n_linear, allowed)
     targets = []
     for j, (column, linear) in enumerate(zip(predictors.columns, chosen, strict=True)):
         rows = m[:, j]

@@ -111,6 +111,8 @@ def dependent(gram: Floats, n_rows: int) -> NDArray[np.bool_]:
     constant = np.asarray(size <= MIN_SIZE * max(float(size.max(initial=0.0)), 1e-300))
     correlation = gram / np.outer(*[np.where(constant, 1.0, size)] * 2)
     correlation[constant] = correlation[:, constant] = 0.0
+    # exactly 1, so that of two equal terms the first is kept
+    np.fill_diagonal(correlation, ~constant)
     if not correlation.size:
         return constant
     _, pivot, rank, _ = dpstrf(correlation, tol=MIN_TOLERANCE)

@@ -66,12 +66,13 @@ class MICEImputer(ChainImputer):
     Notes
     -----
     Chains start at random observed values. In each round, the noise variance and the coefficients
-    of every regression are drawn from their posterior, and then the missing cells. Up to 60 draws
-    of `sample` have parameters of their own, from the last rounds of up to 20 chains. So the draws
-    are proper: Rubin's rules apply. Normal draws are truncated to the `bounds` in every round; R's
-    "norm" has none, as here with ``bounds={"x": (None, None)}``. Levels are drawn by a sequence of
-    logistic regressions: of the first level against the later ones, of the second against the later
-    ones, and so on.
+    of every regression are drawn from their posterior, and then the missing cells. A regression has
+    at most 60 predictors, those most correlated with the column, and not more than
+    `n_nearest_features`. Up to 60 draws of `sample` have parameters of their own, from the last
+    rounds of up to 20 chains. So the draws are proper: Rubin's rules apply. Normal draws are
+    truncated to the `bounds` in every round; R's "norm" has none, as here with
+    ``bounds={"x": (None, None)}``. Levels are drawn by a sequence of logistic regressions: of the
+    first level against the later ones, of the second against the later ones, and so on.
 
     Examples
     --------
@@ -123,6 +124,7 @@ class MICEImputer(ChainImputer):
             bounds=[model_bounds(column) for column in columns],
             seed=self._seed(3),
             allowed=allowed,
+            n_nearest_features=self.n_nearest_features,
             tilts=self._tilts(),
             settings=settings_for(
                 self.n_rows_,
