@@ -32,7 +32,7 @@ from psmvae.imputers.ridge import Ridge
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Cells of a table whose regressions are faster with one thread: threads of BLAS wait for one
+# Cells of the largest regression for which one thread is faster: threads of BLAS wait for one
 # another in decompositions of small matrices, many times as long on a busy machine.
 MAX_SMALL = 1_000_000
 
@@ -109,7 +109,8 @@ class Chain:
         z, m = _standardised(x[:, used])
         chosen = nearest(z, group, z, m, group, n_nearest_features, allowed)
         imputer.predictors_ = chosen
-        converged = _fit_quietly(imputer, x[:, used])
+        n_cells = len(x) * max(map(len, chosen))
+        converged = _fit_quietly(imputer, x[:, used], one_thread=n_cells <= MAX_SMALL)
         fill[used] = imputer.initial_imputer_.statistics_
         found = [(step.feat_idx, step.estimator) for step in imputer.imputation_sequence_]
         column = np.array([j for j, _ in found], dtype=np.int64)
@@ -238,9 +239,9 @@ class _GivenPredictors(IterativeImputer):  # type: ignore[misc]
         return self.predictors_[feat_idx]
 
 
-def _fit_quietly(imputer: Any, x: Floats) -> bool:
+def _fit_quietly(imputer: Any, x: Floats, *, one_thread: bool = True) -> bool:
     """Fit and return whether scikit-learn converged within the rounds."""
-    few = one_blas_thread() if x.size <= MAX_SMALL else nullcontext()
+    few = one_blas_thread() if one_thread else nullcontext()
     with recorded_warnings(ConvergenceWarning) as caught, few:
         imputer.fit(x)
     converged = True
