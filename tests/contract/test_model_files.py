@@ -217,10 +217,14 @@ ARRAYS = {
     "Mean": ["mean", "deviation", "matrix.center", "matrix.scale", "matrix.lowest"],
     "MICE": [
         *("chain.fill", "chain.column", "chain.coef", "chain.intercept", "matrix.scale"),
+        *("chain.predictors", "chain.n_predictors"),
         *("chains.trace_mean", "chains.predictors.center", "chains.0.sigma", "chains.0.linear"),
     ],
     "MICE pmm": ["chains.0.donor", "chains.2.coef", "chains.2.order", "chains.2.mode"],
-    "MissForest": ["chain.feature", "chain.threshold", "chain.child", "chain.root"],
+    "MissForest": [
+        *("chain.feature", "chain.threshold", "chain.child", "chain.root"),
+        *("chain.predictors", "chain.n_predictors"),
+    ],
     "PSMVAE": ["missing_rate", "set_order", "set_sizes", "draw_scale"],
     "GAIN": ["missing_rate"],
 }
@@ -247,6 +251,13 @@ def test_altered_arrays(files, tmp_path, name, array, change):
         psmvae.load(path)
 
 
+def as_forest(metadata, document):
+    """Make a document that says MissForestImputer of one that says MICEImputer."""
+    document["class"] = "MissForestImputer"
+    for name in ("method", "predictors"):
+        document["parameters"].pop(name)
+
+
 ALTERED_CLASSICAL = {
     "no chains": ("MICE", setting("plain", "chains", value={})),
     "chains are a number": ("MICE", setting("plain", "chains", value=3)),
@@ -258,6 +269,7 @@ ALTERED_CLASSICAL = {
     "no facts": ("MissForest", setting("plain", "chain", value={})),
     "no plain values": ("MissForest", dropping("plain")),
     "another class": ("MICE", setting("class", value="MeanImputer")),
+    "a chain of regressions as one of forests": ("MICE", as_forest),
     "a parameter out of range": ("MissForest", setting("parameters", "n_estimators", value=0)),
     "fewer levels": ("Mean", setting("schema", "columns", 2, "levels", value=["low", "mid"])),
     "a column less": ("Mean", lambda metadata, document: document["schema"]["columns"].pop()),

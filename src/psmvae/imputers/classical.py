@@ -240,6 +240,7 @@ class ChainImputer(MatrixImputer):
     mask_model: str | SelfMask = "none"
 
     _libraries = WITH_CHAINS
+    _estimator: ClassVar[Literal["ridge", "trees"]]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -260,7 +261,8 @@ class ChainImputer(MatrixImputer):
         options |= {"max_iter": int(self.max_iter), "tol": float(self.tol)}
         n_nearest = self.n_nearest_features
         options["n_nearest_features"] = None if n_nearest is None else int(n_nearest)
-        return Chain.fit(x, seed=self.seed_, groups=self.matrix_.group, **options)
+        options |= {"estimator": self._estimator, "groups": self.matrix_.group}
+        return Chain.fit(x, seed=self.seed_, **options)
 
     @property
     def n_iter_(self) -> int:
@@ -328,8 +330,8 @@ class ChainImputer(MatrixImputer):
         own = part_of(arrays, "chain.")
         self.chain_ = Chain.from_arrays(own, plain["chain"])
         checks.shape("chain.fill", own["fill"], self.matrix_.center.shape)
-        if set(own) != set(self.chain_.arrays()):
-            raise ValueError("The arrays are not those of a chain.")
+        if self.chain_.estimator != self._estimator or set(own) != set(self.chain_.arrays()):
+            raise ValueError(f"The chain is not one of {type(self).__name__}.")
 
 
 @complete
@@ -358,6 +360,7 @@ class MissForestImputer(ChainImputer):
     array([1., 1.])
     """
 
+    _estimator = "trees"
     # scikit-learn's trees compare in float32
     _largest: ClassVar[float] = 1e38
     _limit: ClassVar[float] = 1e38
@@ -374,7 +377,7 @@ class MissForestImputer(ChainImputer):
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         del callback, began
         forest = {"n_estimators": int(self.n_estimators), "n_jobs": self.n_jobs}
-        self.chain_ = self._fit_chain(encoded, estimator="trees", **forest)
+        self.chain_ = self._fit_chain(encoded, **forest)
         self._fit_mechanism(encoded, self.n_jobs)
         return False
 

@@ -86,6 +86,8 @@ class MICEImputer(ChainImputer):
     ('x1',)
     """
 
+    _estimator = "ridge"
+
     method: Literal["norm", "pmm"] = "norm"
     predictors: Mapping[str, Sequence[str]] | None = None
 
@@ -106,7 +108,7 @@ class MICEImputer(ChainImputer):
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         del callback, began
         allowed = self._allowed()
-        self.chain_ = self._fit_chain(encoded, estimator="ridge", allowed=allowed)
+        self.chain_ = self._fit_chain(encoded, allowed=allowed)
         self._fit_mechanism(encoded)
         self._fit_chains(encoded, allowed)
         return False
