@@ -7,6 +7,7 @@ import dataclasses
 import math
 import types
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 MAX_INTEGER = 2**64
@@ -23,7 +24,8 @@ def check_fields(part: Any, names: Mapping[str, Any] | None = None) -> None:
     names : mapping of str to type, optional
         Types that the annotations name but their module does not import.
     """
-    hints = get_type_hints(type(part), localns=dict(names or {}))
+    kind: Any = type(part)
+    hints = _hints(kind, tuple((names or {}).items()))
     for field in dataclasses.fields(part):
         value = getattr(part, field.name)
         if not _conforms(value, hints[field.name]):
@@ -32,6 +34,11 @@ def check_fields(part: Any, names: Mapping[str, Any] | None = None) -> None:
             raise ValueError(f"{type(part).__name__}.{field.name} must not be {shown}")
         if dataclasses.is_dataclass(value):
             check_fields(value, names)
+
+
+@lru_cache
+def _hints(kind: type, names: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return get_type_hints(kind, localns=dict(names))
 
 
 def _conforms(value: Any, hint: Any) -> bool:

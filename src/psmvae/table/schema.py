@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,12 +56,12 @@ class Schema:
 
     columns: tuple[Column, ...]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns' names."""
         return tuple(column.name for column in self.columns)
 
-    @property
+    @cached_property
     def modelled(self) -> tuple[Column, ...]:
         """The columns with observed cells that are not derived. Only these are modelled."""
         return tuple(one for one in self.columns if one.n_observed > 0 and not one.formula)
