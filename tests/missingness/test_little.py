@@ -154,3 +154,14 @@ def test_not_available(table, reason):
     assert reason in test.reason
     for name in ("statistic", "p_value", "distance", "distance_low", "distance_high", "ratio"):
         assert np.isnan(getattr(test, name))
+
+
+def test_no_step_of_em_for_fewer_rows_than_columns(monkeypatch):
+    def no_step(*arguments):
+        raise AssertionError
+
+    monkeypatch.setattr("psmvae.describe.normal._em_step", no_step)
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(20, 30))
+    table[rng.random(table.shape) < 0.1] = np.nan
+    assert "too few rows" in psmvae.missingness(table).little.reason

@@ -17,6 +17,12 @@ _MIN_EIGENVALUE = 1e-7
 _MAX_CELLS = 4_000_000
 
 
+_SINGULAR = (
+    "the covariance matrix of the columns is singular: there are too few rows for the number of "
+    "columns, or columns are linear functions of others"
+)
+
+
 class NotIdentifiedError(ValueError):
     """The covariance matrix cannot be estimated."""
 
@@ -25,17 +31,17 @@ def fit_normal(
     z: Floats, patterns: Patterns, max_iter: int = MAX_ITER, tolerance: float = TOLERANCE
 ) -> tuple[Floats, Floats]:
     """Return mean and covariance matrix of standardised rows, NaN where missing."""
-    d = z.shape[1]
+    n_rows, d = z.shape
+    if n_rows <= d:
+        # known beforehand, and steps of EM on a wide table take long
+        raise NotIdentifiedError(_SINGULAR)
     mu, sigma = np.zeros(d), np.eye(d)
     for _ in range(max_iter):
         new_mu, new_sigma = _em_step(z, patterns, mu, sigma)
         change = max(np.abs(new_mu - mu).max(), np.abs(new_sigma - sigma).max())
         mu, sigma = new_mu, new_sigma
         if np.linalg.eigvalsh(sigma)[0] < _MIN_EIGENVALUE:
-            raise NotIdentifiedError(
-                "the covariance matrix of the columns is singular: there are too few rows for the "
-                "number of columns, or columns are linear functions of others"
-            )
+            raise NotIdentifiedError(_SINGULAR)
         if change < tolerance:
             return mu, sigma
     raise NotIdentifiedError(f"EM did not converge in {max_iter:,} iterations")
