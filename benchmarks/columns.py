@@ -18,6 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "columns.json"
 ROWS, COLUMNS = 100, (1_000, 5_000, 20_000)
+# what is measured, and what prepares it from a table and an empty folder
+Work = Callable[[], Any]
+Prepare = Callable[[Any, Path], Work]
 
 
 def table(n_columns: int) -> Any:
@@ -39,26 +43,25 @@ def table(n_columns: int) -> Any:
     return pa.table({name: pa.array(x[:, j], from_pandas=True) for j, name in enumerate(names)})
 
 
-def reading(suffix: str) -> Callable[[Any, Path], None]:
+def reading(suffix: str) -> Prepare:
     """Read a file as the command line does."""
 
-    def run(made: Any, folder: Path) -> None:
+    def prepare(made: Any, folder: Path) -> Work:
         from pyarrow import csv, parquet
 
         from psmvae.table.io import read_table
 
         path = folder / f"table{suffix}"
         csv.write_csv(made, path) if suffix == ".csv" else parquet.write_table(made, path)
-        clock()
-        read_table(path)
+        return lambda: read_table(path)
 
-    return run
+    return prepare
 
 
-def imputing(name: str, library: str = "pyarrow", **options: Any) -> Callable[[Any, Path], None]:
+def imputing(name: str, library: str = "pyarrow", **options: Any) -> Prepare:
     """Fit and transform."""
 
-    def run(made: Any, folder: Path) -> None:
+    def prepare(made: Any, folder: Path) -> Work:
         del folder
         import polars as pl
 
@@ -67,40 +70,40 @@ def imputing(name: str, library: str = "pyarrow", **options: Any) -> Callable[[A
         frame = made
         if library != "pyarrow":
             frame = made.to_pandas() if library == "pandas" else pl.from_arrow(made)
-        imputer = getattr(psmvae, name)(random_state=0, **options)
+        make = partial(getattr(psmvae, name), random_state=0, **options)
         # what is imported at the first fit does not count
-        getattr(psmvae, name)(random_state=0, **options).fit(made.select(range(3)))
-        clock()
-        imputer.fit(frame)
-        imputer.transform(frame)
+        make().fit(made.select(range(3)))
+        return lambda: make().fit(frame).transform(frame)
 
-    return run
+    return prepare
 
 
-def files(made: Any, folder: Path) -> None:
+def files(made: Any, folder: Path) -> Work:
     """Save and load a fitted model."""
     import psmvae
 
     # few predictors make the fit short; there are as many arrays as with many
     imputer = psmvae.MICEImputer(random_state=0, max_iter=1, n_nearest_features=20).fit(made)
-    clock()
-    imputer.save(folder / "model.safetensors")
-    psmvae.load(folder / "model.safetensors")
+    path = folder / "model.safetensors"
+
+    def work() -> None:
+        imputer.save(path)
+        psmvae.load(path)
+
+    return work
 
 
-def command(made: Any, folder: Path) -> None:
+def command(made: Any, folder: Path) -> Work:
     """Impute a CSV file by the command line, imports included."""
     from pyarrow import csv
 
     csv.write_csv(made, folder / "table.csv")
-    arguments = ["impute", "table.csv", "-o", "filled.csv", "--method", "mean"]
-    clock()
-    subprocess.run(
-        [sys.executable, "-m", "psmvae", *arguments], cwd=folder, check=True, capture_output=True
-    )
+    impute = ["impute", "table.csv", "-o", "filled.csv", "--method", "mean"]
+    arguments = [sys.executable, "-m", "psmvae", *impute]
+    return partial(subprocess.run, arguments, cwd=folder, check=True, capture_output=True)
 
 
-TASKS: dict[str, Callable[[Any, Path], None]] = {
+TASKS: dict[str, Prepare] = {
     "read CSV": reading(".csv"),
     "read Parquet": reading(".parquet"),
     "mean, Arrow": imputing("MeanImputer"),
@@ -111,14 +114,6 @@ TASKS: dict[str, Callable[[Any, Path], None]] = {
     "save and load MICE with 20 nearest features": files,
     "`psmvae impute --method mean`, CSV to CSV": command,
 }
-
-_started = 0.0
-
-
-def clock() -> None:
-    """Start the clock of the task."""
-    global _started
-    _started = used()
 
 
 def used() -> float:
@@ -131,8 +126,10 @@ def measure(task: str, n_columns: int) -> dict[str, Any]:
     """Run a task in this process."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
-        TASKS[task](table(n_columns), Path(folder))
-    seconds = used() - _started
+        work = TASKS[task](table(n_columns), Path(folder))
+        started = used()
+        work()
+        seconds = used() - started
     who = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     peak = max(resource.getrusage(each).ru_maxrss for each in who)
     return {"task": task, "columns": n_columns, "cpu_seconds": seconds, "peak_gib": peak / 2**20}

@@ -427,14 +427,12 @@ def _targets(
     settings: Settings,
 ) -> list[Target]:
     """Choose the predictors and nonlinear terms of each column."""
-    z = np.zeros((len(x), len(predictors.group)))
+    z, y = np.zeros((len(x), len(predictors.group))), np.zeros(x.shape)
     for j in range(x.shape[1]):
-        encoded = predictors.encode(j, x[:, j])
-        z[:, predictors.of(j)] = np.where(m[:, [j]], encoded, 0.0)
-    # a column with a single observed level has no predictor
-    y = np.zeros(x.shape)
-    for j in range(x.shape[1]):
-        if len(own := predictors.of(j)):
+        encoded, own = predictors.encode(j, x[:, j]), predictors.of(j)
+        z[:, own] = np.where(m[:, [j]], encoded, 0.0)
+        # a column with a single observed level has no predictor
+        if len(own):
             y[:, j] = z[:, own[0]]
     chosen = nearest(z, predictors.group, y, m, np.arange(x.shape[1]), n_linear, allowed)
     targets = []

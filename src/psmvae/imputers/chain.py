@@ -180,7 +180,6 @@ class Chain:
             and are_positions(n_predictors, max(n, 1))
             and listed.shape == (int(n_predictors.sum()),)
             and are_positions(listed, n)
-            and column.ndim == 1
             and are_positions(column, n)
         ):
             raise ValueError("The predictors of the chain do not fit its columns.")

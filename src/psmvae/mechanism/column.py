@@ -25,8 +25,8 @@ Ints = NDArray[np.intp]
 # The value of a cell must explain its mask better than chance by as many nats, and at least by
 # this fraction of what the other columns explain.
 MIN_NATS, MIN_RATIO = 7.0, 0.6
-# The distribution of a level has no shape that the model may miss. Where the value of simulated
-# columns of levels decided, the ratio was .9 or more; where another column did, up to .75.
+# Columns of levels need more: their probabilities have no shape that the model may miss. Chosen by
+# simulated tables, with seeds that no result uses.
 MIN_RATIO_LEVELS = 0.82
 # Given the value, the other columns must add little: at most this fraction of what it explains.
 MAX_ADDED = 0.08
