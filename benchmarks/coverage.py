@@ -124,7 +124,6 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
         def _fit_draws(self, encoded: Any, held_out: Any, began: float) -> None:
             del began
             self.recorded_ = (encoded, held_out)
-            self.chains_ = None
 
     tables = [table_of(design, n, number) for number in numbers]
     data = [np.where(missing, np.nan, table) for table, missing in tables]

@@ -1,4 +1,4 @@
-"""Fitted chains and mechanisms in the state of an imputer."""
+"""Fitted chains, linear predictions and mechanisms in the state of an imputer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from psmvae.chained.chains import Chains
+    from psmvae.imputers.linear_mean import LinearMean
     from psmvae.kinds import Column
     from psmvae.mechanism.table import Mechanism
 
 State = tuple[dict[str, Any], dict[str, Any]]
-CHAINS, MECHANISM = "chains", "mechanism"
+CHAINS, LINEAR_MEAN, MECHANISM = "chains", "linear_mean", "mechanism"
 
 
 def add_chains(arrays: dict[str, Any], plain: dict[str, Any], chains: Chains | None) -> State:
@@ -33,6 +34,28 @@ def take_chains(
     from psmvae.chained.state import restore
 
     return restore(columns, own, plain[CHAINS])
+
+
+def add_linear_mean(
+    arrays: dict[str, Any], plain: dict[str, Any], linear: LinearMean | None
+) -> State:
+    """Return the state of an imputer with its linear predictions, if it has any."""
+    if linear is None:
+        return arrays, plain | {LINEAR_MEAN: None}
+    levels = [list(each) for each in linear.predictors.levels]
+    return _add(arrays, plain, LINEAR_MEAN, linear.arrays(), levels)
+
+
+def take_linear_mean(
+    columns: Sequence[Column], arrays: dict[str, Any], plain: dict[str, Any]
+) -> LinearMean | None:
+    """Remove the linear predictions from the arrays of `add_linear_mean` and return them."""
+    own = _take(arrays, LINEAR_MEAN)
+    if plain[LINEAR_MEAN] is None:
+        return None
+    from psmvae.imputers.linear_mean import LinearMean
+
+    return LinearMean.restore(tuple(columns), own, plain[LINEAR_MEAN])
 
 
 def add_mechanism(

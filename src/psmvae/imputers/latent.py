@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,7 +16,14 @@ from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.blocks import BlockSeed
-from psmvae.imputers.chains_file import add_chains, add_mechanism, take_chains, take_mechanism
+from psmvae.imputers.chains_file import (
+    add_chains,
+    add_linear_mean,
+    add_mechanism,
+    take_chains,
+    take_linear_mean,
+    take_mechanism,
+)
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.nonignorable import fit_mechanism, mechanism_facts
 from psmvae.imputers.options import Advanced
@@ -32,7 +41,8 @@ from psmvae.table.codec import Encoded
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from psmvae.chained.chains import Chains
+    from psmvae.chained.chains import Chains, Learned
+    from psmvae.imputers.linear_mean import LinearMean
     from psmvae.inference.posterior import Posterior
     from psmvae.mechanism.question import Question
     from psmvae.mechanism.table import Mechanism
@@ -89,6 +99,9 @@ class LatentImputer(DeepImputer):
         Chains of regressions for proper draws, None with ``draws="model"``. They are fitted when
         they are first needed: by `sample`, `impute_multiple` or `save`, or when the imputer is
         pickled or copied. Until then the imputer keeps the training table.
+    linear_mean_ : LinearMean or None
+        Linear predictions that are averaged with those of the networks, and their weights. None
+        unless the training table is small; see `regression` of `PSMVAEImputer`.
     mechanism_ : Mechanism or None
         What explains the masks of each column with missing cells, and the odds of going missing of
         columns whose values explain their masks. None where `mask_model` does not ask for it.
@@ -223,6 +236,7 @@ class LatentImputer(DeepImputer):
 
     def _read(self, X: Any) -> Encoded:
         # a callback may impute while the model is trained
+        self.linear_mean_: LinearMean | None = None
         self._chains: Chains | None = None
         self._unfitted_chains: UnfittedChains | None = None
         self.mechanism_: Mechanism | None = None
@@ -230,15 +244,54 @@ class LatentImputer(DeepImputer):
 
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
         questions = self._questions(encoded.m)
-        if questions:
+        averaged = self._averaged(encoded, began)
+        if questions or averaged:
             sample, hidden = sample_rows(encoded, held_out, MAX_MASK_ROWS, self._seed(6))
-            learned = learn(self, sample, hidden, list(questions))
-            self.mechanism_ = fit_mechanism(self, sample, learned, questions, began)
+            learned = learn(self, sample, hidden, sorted({*questions, *averaged}))
+            if averaged:
+                self._fit_linear_mean(sample, {j: learned[j] for j in averaged})
+            if questions:
+                learned = self._with_linear_mean(sample, learned, questions)
+                self.mechanism_ = fit_mechanism(self, sample, learned, questions, began)
         if self.draws == "proper":
             self._unfitted_chains = UnfittedChains.of(self, encoded, held_out, began)
             if self.numeric_draws == "pmm":
                 # the values that are drawn are looked up in the training table
                 self._fit_chains()
+
+    def _averaged(self, encoded: Encoded, began: float) -> list[int]:
+        """Return the columns whose predictions are averaged with linear ones."""
+        del encoded, began
+        return []
+
+    def _out_of_time(self, began: float) -> bool:
+        """Return whether `max_time` is over, for a fit that began at this time."""
+        return self.max_time is not None and time.perf_counter() > began + float(self.max_time)
+
+    def _fit_linear_mean(self, encoded: Encoded, learned: dict[int, Learned]) -> None:
+        from psmvae.imputers.linear_mean import LinearMean
+
+        columns = tuple(self.schema_.modelled)
+        self.linear_mean_ = LinearMean.fit(columns, encoded.x, encoded.m, learned, self._seed(7))
+
+    def _with_linear_mean(
+        self, encoded: Encoded, learned: dict[int, Learned], columns: Collection[int]
+    ) -> dict[int, Learned]:
+        """Return predictions of all cells of ``columns`` averaged with linear ones."""
+        if self.linear_mean_ is None:
+            return learned
+        found = self.linear_mean_.average(
+            {j: one.prediction for j, one in learned.items()}, encoded.x, encoded.m, columns,
+            observed=True,
+        )  # fmt: skip
+        return {j: replace(one, prediction=found[j]) for j, one in learned.items()}
+
+    def _predictions(self, x: Floats, m: Bools) -> dict[int, Floats]:
+        """Return the predictions of the missing cells of each column."""
+        found = predictions(self, x, m)
+        if self.linear_mean_ is None:
+            return found
+        return self.linear_mean_.average(found, x, m, found)
 
     @property
     def chains_(self) -> Chains | None:
@@ -273,9 +326,13 @@ class LatentImputer(DeepImputer):
 
     def _points(self, x: Floats, m: Bools) -> Floats:
         points = super()._points(x, m)
+        if self.linear_mean_ is not None:
+            by_column = dict(enumerate(points.T))
+            averaged = self.linear_mean_.average(by_column, x, m, by_column)
+            points = np.column_stack(list(averaged.values()))
         if not self._tilts() or self.mechanism_ is None:
             return points
-        return self.mechanism_.correct(points, x, m, predictions(self, x, m))
+        return self.mechanism_.correct(points, x, m, self._predictions(x, m))
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
         chains = self.chains_
@@ -284,7 +341,7 @@ class LatentImputer(DeepImputer):
         drawn = super()._draws(x, m, n, seed)
         if not self._tilts() or self.mechanism_ is None:
             return drawn
-        return self.mechanism_.redraw(drawn, x, m, predictions(self, x, m), seed.cells)
+        return self.mechanism_.redraw(drawn, x, m, self._predictions(x, m), seed.cells)
 
     def _draws_are_proper(self) -> bool:
         return self._chains is not None or self._unfitted_chains is not None
@@ -302,11 +359,13 @@ class LatentImputer(DeepImputer):
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays, plain = super()._state()
         arrays, plain = add_chains(arrays, plain, self.chains_)
+        arrays, plain = add_linear_mean(arrays, plain, self.linear_mean_)
         return add_mechanism(arrays, plain, self.mechanism_)
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self._unfitted_chains = None
         self._chains = take_chains(self.schema_.modelled, arrays, plain)
+        self.linear_mean_ = take_linear_mean(self.schema_.modelled, arrays, plain)
         self.mechanism_ = take_mechanism(self.schema_.modelled, arrays, plain)
         super()._set_state(arrays, plain)
 

@@ -11,7 +11,12 @@ from psmvae.imputers.docstrings import complete
 from psmvae.imputers.latent import PAPER, ELBOImputer
 from psmvae.imputers.nonignorable import AUTO, SELF, asks, questions_of
 from psmvae.imputers.options import Advanced
-from psmvae.imputers.resolve import latent_config, resolve_mask_model, resolve_regression
+from psmvae.imputers.resolve import (
+    averaged_columns,
+    latent_config,
+    resolve_mask_model,
+    resolve_regression,
+)
 from psmvae.imputers.sets import SetsMixin
 from psmvae.mechanism.settings import SelfMask
 from psmvae.models.config import LatentConfig
@@ -40,8 +45,9 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
     r groups rows into missingness pattern sets, a Gaussian latent z models the dependence between
     columns, and a mask model p(m | ·) describes why cells are missing. The default differs from the
     paper: β = 0.5 instead of 1, imputation from the decoder head p(x_obs|z,r) instead of
-    p(x_mis|z,r), a factor analysis from which the networks start, and on tables of 2,000 rows or
-    more a regression network for the conditional mean. `PSMVAEImputer.paper` has its settings.
+    p(x_mis|z,r), a factor analysis from which the networks start, and a regression for the
+    conditional mean: a network on tables of 2,000 rows or more, a linear one on smaller tables.
+    `PSMVAEImputer.paper` has its settings.
 
     Tables may be pandas, polars or pyarrow frames or NumPy arrays. The output has the type, dtypes
     and index of the input, and observed cells are unchanged.
@@ -73,7 +79,9 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         residuals around it. It is pre-trained, and combined with factor analysis by weights that
         minimise the error of the validation cells of each column. "auto" uses one sized to the
         table for 2,000 rows or more with the mask models "latent" and "none", unless
-        ``validation_fraction`` is 0 or ``scale="student"``.
+        ``validation_fraction`` is 0 or ``scale="student"``. With fewer rows, single imputations of
+        numbers are averaged with the conditional means of a multivariate Normal instead; see
+        `linear_mean_`.
 
     Attributes
     ----------
@@ -160,10 +168,8 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         self.n_sets_, self.set_sizes_ = len(self.risk_sets_.size), self.risk_sets_.size
 
     def _at_risk(self, x: Floats, m: Bools) -> Floats:
-        from psmvae.imputers.proper import predictions
-
         mechanism: Any = self.mechanism_
-        found: Floats = mechanism.at_risk(x, m, predictions(self, x, m))
+        found: Floats = mechanism.at_risk(x, m, self._predictions(x, m))
         return found
 
     def _set_proba(self, x: Floats, m: Bools) -> Floats:
@@ -200,6 +206,11 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
 
     def _questions(self, m: Bools) -> dict[int, Question]:
         return questions_of(self.mask_model, tuple(self.schema_.modelled), m)
+
+    def _averaged(self, encoded: Encoded, began: float) -> list[int]:
+        if self.regression != "auto" or self.validation_fraction == 0 or self._out_of_time(began):
+            return []
+        return averaged_columns(self._network_mask(), tuple(self.schema_.modelled), encoded.m)
 
     def _check_sets(self) -> None:
         if isinstance(self.n_sets, str) and self.n_sets != "auto":

@@ -17,9 +17,15 @@ from psmvae.nn.architecture import Network
 from psmvae.nn.settings import LatentMask, MaskModel, NoMask, mask_model
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from psmvae.imputers.deep import DeepImputer
     from psmvae.imputers.gain import GAINImputer
     from psmvae.imputers.latent import LatentImputer
+    from psmvae.kinds import Column
+
+    Bools = NDArray[np.bool_]
 
 # Training steps at most, whatever the number of rows.
 MAX_STEPS = 20_000
@@ -39,6 +45,9 @@ MANY_COLUMNS = 40
 # the rows so few times that other settings reach a lower error (letter and wine, `max_time` as long
 # as MissForest takes). Tables with fewer rows than FEW_ROWS converge in time with the standard one.
 SECONDS_PER_ROW, FEW_ROWS, MANY_ROWS = 0.01, 2000, 10_000
+# Linear predictions are averaged with those of the networks in tables of fewer than FEW_ROWS rows,
+# unless the matrices of their patterns take more operations than this to invert: about a second.
+MAX_LINEAR_WORK = 2e8
 # Decay of the running average of the weights, where a validation error chooses among them.
 WEIGHT_AVERAGE = 0.99
 
@@ -204,3 +213,15 @@ def resolve_regression(setting: Any, mask: MaskModel, imputer: LatentImputer, n_
     usable = imputer.scale != "student" and isinstance(mask, LatentMask | NoMask)
     pays = n_rows >= FEW_ROWS and imputer.validation_fraction > 0
     return "auto" if usable and pays else None
+
+
+def averaged_columns(mask: MaskModel, columns: Sequence[Column], m: Bools) -> list[int]:
+    """Return the columns whose predictions ``regression="auto"`` averages with linear ones."""
+    from psmvae.imputers.linear_mean import KINDS, work
+
+    if not isinstance(mask, LatentMask | NoMask) or len(m) >= FEW_ROWS:
+        return []
+    # complete columns too: their validation cells add to the estimate of the weights
+    found = [j for j, column in enumerate(columns) if column.kind in KINDS]
+    incomplete = bool(found) and not m[:, found].all()
+    return found if incomplete and work(columns, m) <= MAX_LINEAR_WORK else []

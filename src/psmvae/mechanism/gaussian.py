@@ -21,7 +21,9 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # Steps of EM, rows that it uses at most, and the ridge on the diagonal of the covariance.
-N_STEPS, MAX_ROWS, RIDGE = 12, 4000, 1e-3
+N_STEPS, N_CYCLES, MAX_ROWS, RIDGE = 12, 8, 4000, 1e-3
+# Largest factor by which steps are extrapolated.
+MAX_ALPHA = 1e3
 # Numbers held at once, and smallest probability of a level.
 MAX_NUMBERS, MIN_PROBABILITY = 2 * 10**7, 0.01
 # Smallest standard deviation of the code of an ordered level.
@@ -32,19 +34,24 @@ LIMIT = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """A multivariate Normal of encoded columns, followed by the masks of all columns."""
+    """A multivariate Normal of encoded columns, followed by the ``masks`` of all columns."""
 
     mean: Floats
     covariance: Floats
+    masks: bool = True
 
     @classmethod
-    def fit(cls, predictors: Predictors, x: Floats, m: Bools, seed: int) -> Self:
+    def fit(
+        cls, predictors: Predictors, x: Floats, m: Bools, seed: int, *, masks: bool = True
+    ) -> Self:
         """Fit to model values ``x`` with mask ``m`` by EM."""
         rows = np.sort(np.random.default_rng(seed).permutation(len(x))[:MAX_ROWS])
-        z, seen = _encoded(predictors, x[rows], m[rows])
-        made = cls(np.zeros(z.shape[1]), np.eye(z.shape[1]))
-        for _ in range(1 if seen.all() else N_STEPS):
-            made = made._step(z, seen)
+        z, seen = _encoded(predictors, x[rows], m[rows], masks=masks)
+        made = cls(np.zeros(z.shape[1]), np.eye(z.shape[1]), masks)
+        if seen.all():
+            return made._step(z, seen)
+        for _ in range(N_STEPS if masks else N_CYCLES):
+            made = made._step(z, seen) if masks else made._cycle(z, seen)
         return made
 
     def predict(
@@ -63,7 +70,7 @@ class Gaussian:
         ``observed``, observed cells are predicted too, as if they were missing. Returns means in
         model values, or probabilities of levels, by column.
         """
-        z, seen = _encoded(predictors, x, m)
+        z, seen = _encoded(predictors, x, m, masks=self.masks)
         at = {j: predictors.of(j) for j in columns}
         mean = {j: np.zeros((len(x), len(at[j]))) for j in columns}
         # rows with the same pattern follow each other, so that it is inverted once
@@ -75,10 +82,11 @@ class Gaussian:
             for j, together in columns.items():
                 wanted = np.flatnonzero(observed | ~m[rows, j])
                 others = away[wanted]
-                # The mask is that of an observed cell in all rows: how missing cells differ is not
-                # identified, and an average over the mask would depend on it.
-                masks = [len(predictors.group) + k for k in (j, *together)]
-                others[:, masks] = 1.0 - self.mean[masks]
+                if self.masks:
+                    # The mask is that of an observed cell in all rows: how missing cells differ is
+                    # not identified, and an average over the mask would depend on it.
+                    masks = [len(predictors.group) + k for k in (j, *together)]
+                    others[:, masks] = 1.0 - self.mean[masks]
                 coef = self._coef(inverse, at[j])[which[wanted]]
                 mean[j][rows[wanted]] = self.mean[at[j]] + (coef @ others[..., None])[..., 0]
         return {j: _prediction(predictors, j, mean[j]) for j in columns}
@@ -112,7 +120,29 @@ class Gaussian:
             square += mean.T @ mean + left
         center = total / n
         covariance = square / n - np.outer(center, center)
-        return type(self)(center, covariance + RIDGE * np.eye(p))
+        return type(self)(center, covariance + RIDGE * np.eye(p), self.masks)
+
+    def _cycle(self, z: Floats, seen: Bools) -> Self:
+        """Return the parameters after two steps of EM, extrapolated by SQUAREM.
+
+        With r the change by the first step and v how much that of the second differs from it, the
+        parameters become θ + 2αr + α²v with α = |r| / |v| (Varadhan and Roland 2008, scheme S3).
+        """
+        first = self._step(z, seen)
+        second = first._step(z, seen)  # noqa: SLF001 (of the same class)
+        ends = [np.column_stack([one.mean, one.covariance]) for one in (self, first, second)]
+        r = ends[1] - ends[0]
+        v = ends[2] - ends[1] - r
+        alpha = float(np.linalg.norm(r) / np.maximum(np.linalg.norm(v), 1e-300))
+        # EM has converged where steps hardly change
+        if alpha <= 1 or alpha > MAX_ALPHA:
+            return second
+        found = ends[0] + 2 * alpha * r + alpha**2 * v
+        try:
+            np.linalg.cholesky(found[:, 1:])
+        except np.linalg.LinAlgError:
+            return second
+        return type(self)(found[:, 0], found[:, 1:], self.masks)
 
     def _inverse(self, seen: Bools) -> tuple[Floats, NDArray[np.intp]]:
         """Return the inverse covariance of the observed cells, 0 elsewhere, of each pattern.
@@ -131,15 +161,20 @@ class Gaussian:
         return np.asarray(np.where(seen, z, self.mean + weight @ self.covariance))
 
 
-def _encoded(predictors: Predictors, x: Floats, m: Bools) -> tuple[Floats, Bools]:
-    """Return encoded columns, 0 where missing, and masks; also which are observed."""
+def _encoded(
+    predictors: Predictors, x: Floats, m: Bools, *, masks: bool = True
+) -> tuple[Floats, Bools]:
+    """Return encoded columns, 0 where missing, and masks if asked for; also which are observed."""
     columns: list[Any] = [
         np.where(m[:, [j]], predictors.encode(j, np.where(m[:, j], x[:, j], 0.0)), 0.0)
         for j in range(x.shape[1])
     ]
     z = np.clip(np.concatenate(columns, 1), -LIMIT, LIMIT)
-    seen = np.concatenate([m[:, predictors.group], np.ones(m.shape, dtype=bool)], 1)
-    return np.concatenate([z, m.astype(np.float64)], 1), seen
+    seen = m[:, predictors.group]
+    if not masks:
+        return z, seen
+    always = np.ones(m.shape, dtype=bool)
+    return np.concatenate([z, m.astype(np.float64)], 1), np.concatenate([seen, always], 1)
 
 
 def _chunks(n: int, p: int) -> list[slice]:
