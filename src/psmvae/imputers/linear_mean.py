@@ -81,7 +81,7 @@ class LinearMean:
         with one_blas_thread():
             partly = Gaussian.fit(predictors, x, m & ~held_out, seed, masks=False)
             linear = partly.predict(predictors, x, m, dict.fromkeys(learned, ()), observed=True)
-            gaussian = Gaussian.fit(predictors, x, m, seed, masks=False)
+            gaussian = Gaussian.fit(predictors, x, m, seed, masks=False, start=partly)
         weight = np.zeros(len(columns))
         weight[list(learned)] = weights(
             [

@@ -6,6 +6,8 @@ by EM to the encoded columns and their masks, predicts observed and missing cell
 so that a mask cannot be explained by how its cell was predicted.
 """
 
+# ruff: noqa: SLF001 (other objects of the same class)
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +22,11 @@ from psmvae.chained.predictors import Predictors
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Steps of EM, rows that it uses at most, and the ridge on the diagonal of the covariance.
-N_STEPS, N_CYCLES, MAX_ROWS, RIDGE = 12, 8, 4000, 1e-3
+# Steps of EM with masks, rows that are used at most, and the ridge on the covariance.
+N_STEPS, MAX_ROWS, RIDGE = 12, 4000, 1e-3
+# Accelerated cycles of EM without masks, each of two steps, and those from parameters of nearly the
+# same cells.
+N_CYCLES, N_CYCLES_FROM_START = 8, 3
 # Largest factor by which steps are extrapolated.
 MAX_ALPHA = 1e3
 # Numbers held at once, and smallest probability of a level.
@@ -42,15 +47,23 @@ class Gaussian:
 
     @classmethod
     def fit(
-        cls, predictors: Predictors, x: Floats, m: Bools, seed: int, *, masks: bool = True
+        cls,
+        predictors: Predictors,
+        x: Floats,
+        m: Bools,
+        seed: int,
+        *,
+        masks: bool = True,
+        start: Self | None = None,
     ) -> Self:
-        """Fit to model values ``x`` with mask ``m`` by EM."""
+        """Fit to model values ``x`` with mask ``m`` by EM, from the parameters of ``start``."""
         rows = np.sort(np.random.default_rng(seed).permutation(len(x))[:MAX_ROWS])
         z, seen = _encoded(predictors, x[rows], m[rows], masks=masks)
-        made = cls(np.zeros(z.shape[1]), np.eye(z.shape[1]), masks)
+        made = start or cls(np.zeros(z.shape[1]), np.eye(z.shape[1]), masks)
         if seen.all():
             return made._step(z, seen)
-        for _ in range(N_STEPS if masks else N_CYCLES):
+        n_cycles = N_CYCLES if start is None else N_CYCLES_FROM_START
+        for _ in range(N_STEPS if masks else n_cycles):
             made = made._step(z, seen) if masks else made._cycle(z, seen)
         return made
 
@@ -129,7 +142,7 @@ class Gaussian:
         parameters become θ + 2αr + α²v with α = |r| / |v| (Varadhan and Roland 2008, scheme S3).
         """
         first = self._step(z, seen)
-        second = first._step(z, seen)  # noqa: SLF001 (of the same class)
+        second = first._step(z, seen)
         ends = [np.column_stack([one.mean, one.covariance]) for one in (self, first, second)]
         r = ends[1] - ends[0]
         v = ends[2] - ends[1] - r
