@@ -1,5 +1,7 @@
 """Linear predictions averaged with those of the networks, in small tables."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from psmvae import PSMVAEImputer, load
 from psmvae.chained.predictors import Predictors
 from psmvae.imputers import resolve
-from psmvae.imputers.linear_mean import PRIOR_WEIGHT, LinearMean, weights, work
+from psmvae.imputers.linear_mean import MIN_PATTERNS, PRIOR_WEIGHT, LinearMean, weights, work
 from psmvae.mechanism.gaussian import N_CYCLES, Gaussian, _encoded
 
 
@@ -170,8 +172,11 @@ def test_work_counts_patterns_and_encoded_columns():
     frame = pd.DataFrame(table).add_prefix("x")
     frame["g"] = np.resize(["a", "b", "c"], 100)
     imputer = PSMVAEImputer(random_state=0)
-    m = imputer._read(frame).m
-    assert work(imputer.schema_.modelled, m) == len(np.unique(m, axis=0)) * 8**3
+    imputer._read(frame)
+    columns = imputer.schema_.modelled
+    patterns = np.array(list(itertools.product([False, True], repeat=8)))
+    assert work(columns, patterns) == 256 * 8**3
+    assert work(columns, patterns[:10]) == MIN_PATTERNS * 8**3
 
 
 def test_columns_of_levels_keep_the_predictions_of_the_model():

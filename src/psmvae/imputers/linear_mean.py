@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae._blas import one_blas_thread
-from psmvae.chained.predictors import Predictors
+from psmvae.chained.predictors import MAX_INDICATORS, Predictors
 from psmvae.chained.state import STANDARDISATION, check_predictors
 from psmvae.mechanism.gaussian import Gaussian
 
@@ -30,6 +30,8 @@ KINDS = ("real", "integer")
 # The weight is shrunk towards one half: validation cells also chose when training stopped, and
 # prefer the model for it. A column's weight is shrunk towards that of all columns.
 PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 250.0, 25.0
+# Patterns that are counted at least: tables that are imputed later may have more.
+MIN_PATTERNS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,10 +168,8 @@ class LinearMean:
 
 def work(columns: Sequence[Column], m: Bools) -> float:
     """Return the number of operations that invert one matrix for each pattern of the masks."""
-    from psmvae.chained.predictors import MAX_INDICATORS
-
     n_encoded = sum(min(max(column.n_levels - 1, 1), MAX_INDICATORS) for column in columns)
-    return float(len(np.unique(m, axis=0))) * n_encoded**3
+    return float(max(len(np.unique(m, axis=0)), MIN_PATTERNS)) * n_encoded**3
 
 
 def weights(cells: list[tuple[Floats, Floats, Floats]]) -> Floats:
