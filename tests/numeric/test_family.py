@@ -130,6 +130,7 @@ def self_masked(n=800, seed=0):
     return complete, table
 
 
+@pytest.mark.slow
 def test_not_miwae_has_less_bias_than_miwae_under_self_masking():
     complete, table = self_masked()
     missing = np.isnan(table[:, 0])

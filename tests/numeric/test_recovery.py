@@ -32,6 +32,7 @@ def nonlinear_table(n_rows, seed):
     return np.where(missing, np.nan, x), x, missing
 
 
+@pytest.mark.slow
 def test_95_percent_intervals_of_draws_have_nominal_coverage():
     table, truth, missing = nonlinear_table(600, seed=1)
     imputer = PSMVAEImputer(max_epochs=40, random_state=0).fit(table)
@@ -41,6 +42,7 @@ def test_95_percent_intervals_of_draws_have_nominal_coverage():
     assert 0.92 <= coverage <= 0.98
 
 
+@pytest.mark.slow
 def test_self_masking_reduces_the_bias_where_high_values_are_missing():
     rng = np.random.default_rng(0)
     z = rng.normal(size=1000)
@@ -56,6 +58,7 @@ def test_self_masking_reduces_the_bias_where_high_values_are_missing():
     assert abs(bias["logistic-ceiling"]) < 0.5 * abs(bias["none"])
 
 
+@pytest.mark.slow
 def test_self_masking_adds_little_bias_where_cells_are_missing_at_random():
     """Also with skewed residuals, which a selection model can mistake for selection."""
     table, truth, missing = nonlinear_table(800, seed=2)

@@ -273,6 +273,7 @@ def test_error_names_the_parameter_regression():
 
 # draws of a Normal around tanh exceed its range
 @pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+@pytest.mark.slow
 def test_intervals_of_draws_around_the_regression_cover_the_truth():
     rng = np.random.default_rng(0)
     a = rng.uniform(-2, 2, 1000)
