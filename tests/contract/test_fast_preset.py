@@ -50,6 +50,7 @@ def test_a_fast_fit_is_saved_whatever_max_time_is_later(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:max_time .* stopped training")
+@pytest.mark.slow
 def test_a_fast_fit_of_every_kind_of_column(tmp_path):
     rng = np.random.default_rng(0)
     z = rng.normal(size=2000)

@@ -137,6 +137,7 @@ print("both are done")
 """
 
 
+@pytest.mark.slow
 def test_load_while_another_thread_imports_torch(fitted, python, tmp_path):
     path = tmp_path / "m.safetensors"
     fitted("Mean").save(path)

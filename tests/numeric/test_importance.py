@@ -76,6 +76,7 @@ def test_imputation_converges_to_the_conditional_mean(monkeypatch, n_sets):
 
 
 @torch.no_grad()
+@pytest.mark.slow
 def test_bound_increases_with_draws_and_stays_below_the_log_likelihood(monkeypatch):
     noise_double(monkeypatch)
     model = wrong_q()

@@ -131,6 +131,7 @@ def test_single_imputations_are_averages(fitted):
     np.testing.assert_allclose(ends[1][row, missing], units, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_average_is_more_accurate_on_a_linear_table():
     errors = {}
     for name, settings in {"average": {}, "network": {"regression": None}}.items():

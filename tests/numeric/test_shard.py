@@ -15,6 +15,7 @@ def together(tmp_path_factory, environment):
     return fit_together(tmp_path_factory.mktemp("shards"), environment, "cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", imputers())
 def test_two_processes_fit_what_one_fits(together, name):
     """Only the rounding of gradients differs."""
@@ -26,6 +27,7 @@ def test_two_processes_fit_what_one_fits(together, name):
     np.testing.assert_allclose(found["imputed"], imputer.transform(table), rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*imputers(), "timed"])
 def test_all_processes_have_the_same_weights(together, name):
     """Also with a time limit, which the clock of the first process decides."""

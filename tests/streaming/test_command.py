@@ -145,6 +145,7 @@ def test_a_full_disk(run, table, folder, model, tmp_path):
     assert len(done) == 3
 
 
+@pytest.mark.slow
 def test_killed_and_started_again(environment, run, tmp_path, monkeypatch):
     """After kill -9 in the middle, the result is that of a run that was not interrupted."""
     monkeypatch.undo()
