@@ -9,7 +9,7 @@ number of cores is measured in a process that may use these cores only. The part
 - proper draws: the first `sample` of five tables, with the regressions it needs,
 - MissForest: one round of `MissForestImputer`.
 
-Figures are seconds, and the ratio to one core. Run with
+Figures are seconds. Run with
 
     python benchmarks/cores.py [--cores 1 2 4 8 16]
 """

@@ -68,10 +68,7 @@ def _restore(
     check_fields(settings)
     if min(settings.n_chains, settings.n_kept) < 1 or settings.n_rounds < settings.n_kept:
         raise ValueError("The numbers of chains and rounds must be positive.")
-    levels = tuple(tuple(one) for one in plain["levels"])
-    standard = [arrays[f"predictors.{name}"] for name in STANDARDISATION]
-    predictors = Predictors(tuple(columns), levels, *standard)
-    check_predictors(predictors)
+    predictors = restore_predictors(columns, plain["levels"], arrays, "predictors.")
     targets, parameters = [], []
     for j, column in enumerate(columns):
         basis = Basis(*(arrays[f"{j}.basis.{name}"] for name in BASIS))
@@ -90,7 +87,20 @@ def _restore(
     return Chains(predictors, settings, targets, parameters, dropped, *traces)
 
 
-def check_predictors(predictors: Predictors) -> None:
+def restore_predictors(
+    columns: Sequence[Any],
+    levels: Sequence[Sequence[int]],
+    arrays: Mapping[str, NDArray[Any]],
+    prefix: str = "",
+) -> Predictors:
+    """Return predictors from a file; raise ValueError if they are not those of their columns."""
+    standard = [arrays[f"{prefix}{name}"] for name in STANDARDISATION]
+    predictors = Predictors(tuple(columns), tuple(tuple(each) for each in levels), *standard)
+    _check_predictors(predictors)
+    return predictors
+
+
+def _check_predictors(predictors: Predictors) -> None:
     """Raise ValueError if predictors from a file are not those of their columns."""
     columns, levels = predictors.columns, predictors.levels
     widths = [

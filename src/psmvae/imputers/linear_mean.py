@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from psmvae._blas import one_blas_thread
 from psmvae.chained.predictors import MAX_INDICATORS, Predictors
-from psmvae.chained.state import STANDARDISATION, check_predictors
+from psmvae.chained.state import STANDARDISATION, restore_predictors
 from psmvae.mechanism.gaussian import Gaussian
 
 if TYPE_CHECKING:
@@ -105,9 +105,7 @@ class LinearMean:
             If the arrays do not fit together.
         """
         try:
-            standard = [arrays[name] for name in STANDARDISATION]
-            predictors = Predictors(columns, tuple(tuple(each) for each in levels), *standard)
-            check_predictors(predictors)
+            predictors = restore_predictors(columns, levels, arrays)
             n, weight = len(predictors.group), arrays["weight"]
             gaussian = Gaussian(arrays["mean"], arrays["covariance"], masks=False)
         except (KeyError, TypeError) as error:

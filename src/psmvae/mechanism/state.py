@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.chained.predictors import Predictors
-from psmvae.chained.state import STANDARDISATION, are_positions, check_predictors
+from psmvae.chained.state import STANDARDISATION, are_positions, restore_predictors
 from psmvae.chained.tilt import LogOdds
 from psmvae.chained.trees import Trees
 from psmvae.kinds import Column
@@ -70,11 +69,9 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
         If the arrays do not fit together.
     """
     try:
-        levels = tuple(tuple(each) for each in plain["levels"])
-        standard = [arrays[name] for name in STANDARDISATION]
-        predictors = Predictors(tuple(columns), levels, *standard)
+        predictors = restore_predictors(columns, plain["levels"], arrays)
         features = Features(predictors, arrays["has_mask"])
-        _check_features(features)
+        _check(are_positions(features.has_mask, len(columns)), "has_mask")
         names = [column.name for column in columns]
         findings = {}
         for name, one in plain["findings"].items():
@@ -212,11 +209,6 @@ def _residuals(arrays: Mapping[str, Any]) -> Residuals:
 def _part(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
     """Return the arrays whose names have this prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-
-def _check_features(features: Features) -> None:
-    check_predictors(features.predictors)
-    _check(are_positions(features.has_mask, len(features.predictors.columns)), "has_mask")
 
 
 def _check(fits: bool, name: str) -> None:
