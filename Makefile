@@ -4,6 +4,9 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+# Modules are compiled once, not in each of the processes that the tests start.
+unexport PYTHONDONTWRITEBYTECODE
+
 # One test worker a core by default; `make test WORKERS=0` runs them in one process.
 WORKERS ?= auto
 PYTEST  := $(BIN)/python -m pytest -n $(WORKERS)

@@ -143,7 +143,10 @@ def test_results_do_not_depend_on_order_of_runs(whole, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-@pytest.mark.parametrize(("how", "workers"), [(signal.SIGKILL, 1), (signal.SIGINT, 2)])
+@pytest.mark.parametrize(
+    ("how", "workers"),
+    [(signal.SIGKILL, 1), pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow)],
+)
 def test_killed_run_resumes_with_same_results(how, workers, whole, tmp_path, script, environment):
     folder = tmp_path / "out"
     methods = ("psmvae-b", "psmvae-b-10000", "slow")

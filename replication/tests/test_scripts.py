@@ -148,6 +148,7 @@ def test_table_is_replaced_between_marks(tmp_path):
 
 
 class TestDifferences:
+    @pytest.mark.slow
     def test_differences_script_runs_and_resumes(self, script):
         small = ("--tables", "breast", "--epochs", "2", "--seeds", "2", "--device", "cpu")
         _, first = script("differences", "--rows", "gain", *small)

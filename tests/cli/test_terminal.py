@@ -99,7 +99,8 @@ def test_quiet_writes_nothing_to_a_terminal(in_terminal, big_table, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "number"), [("impute", signal.SIGINT), ("fit", signal.SIGTERM)]
+    ("command", "number"),
+    [("impute", signal.SIGINT), pytest.param("fit", signal.SIGTERM, marks=pytest.mark.slow)],
 )
 def test_interrupt_during_fit_exits_with_its_signal_and_writes_no_file(
     in_terminal, big_table, tmp_path, command, number

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from scipy import stats
+from threadpoolctl import threadpool_limits
 
 from psmvae import PSMVAEImputer, load
 from psmvae.chained.basis import Basis
 from psmvae.chained.chains import Chains, Learned, Settings, settings_for
 from psmvae.chained.levels import fit_levels
 from psmvae.chained.numeric import NumericParameters, fit_numeric
-from psmvae.chained.regression import Draws, dependent, regress
+from psmvae.chained.regression import Design, Draws, dependent, regress
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.kinds import Column
 
@@ -41,7 +42,7 @@ class TestRegress:
         x, n_chains = rng.normal(size=(40, 2)), 4000
         y = 1 + x @ [1.0, -0.5] + 0.3 * rng.normal(size=40)
         terms, target = np.tile(x, (n_chains, 1, 1)), np.tile(y, (n_chains, 1))
-        found = regress(terms, target, Draws.seeded(0, range(n_chains)), n_flat=2)
+        found = regress(Design.of(terms.copy()), target, Draws.seeded(0, range(n_chains)), n_flat=2)
         design = np.column_stack([np.ones(40), x])
         coef, squares, *_ = np.linalg.lstsq(design, y, rcond=None)
         np.testing.assert_allclose(found.mean[0], coef[1:], rtol=1e-6)
@@ -57,7 +58,9 @@ class TestRegress:
         terms = np.tile(np.column_stack([x, x**2, x**3]), (50, 1, 1))
         noise = 0.5 * rng.normal(size=300)
         linear, curved = (
-            regress(terms, np.tile(y, (50, 1)), Draws.seeded(0, range(50)), n_flat=1)
+            regress(
+                Design.of(terms.copy()), np.tile(y, (50, 1)), Draws.seeded(0, range(50)), n_flat=1
+            )
             for y in (x[:, 0] + noise, x[:, 0] ** 2 + noise)
         )
         assert np.mean(np.abs(linear.coef[:, 1]) < 1e-3) > 0.5
@@ -201,12 +204,48 @@ class TestChains:
         assert settings_for(10**6, 50).n_chains == 5
 
 
-def test_basis_is_bounded_outside_the_observed_range():
-    z = np.random.default_rng(0).normal(size=(200, 2))
-    basis = Basis.make(z, z[:, 0], z.min(0), z.max(0), np.random.default_rng(0))
-    far = np.full((1, 2), 1e6)
-    assert np.abs(basis(far)).max() <= np.abs(basis(np.clip(far, z.min(0), z.max(0)))).max()
-    assert basis.n_terms == basis(z).shape[1]
+class TestBasis:
+    def make(self):
+        z = np.random.default_rng(0).normal(size=(200, 2))
+        return z, Basis.make(z, z[:, 0], z.min(0), z.max(0), np.random.default_rng(0))
+
+    def terms(self, basis, z):
+        terms = np.full((*z.shape[:-1], basis.n_terms), np.nan)
+        basis.write(z, terms)
+        return terms
+
+    def test_terms_are_squares_products_and_cosines(self):
+        z, basis = self.make()
+        products = np.column_stack([z[:, 0] ** 2, z[:, 0] * z[:, 1], z[:, 1] ** 2])
+        cosines = np.cos(z @ basis.frequency + basis.phase)
+        found = self.terms(basis, z)
+        np.testing.assert_allclose(found[:, :3], products, rtol=1e-12)
+        np.testing.assert_allclose(found[:, 3:], cosines, atol=1e-5)
+
+    def test_terms_are_bounded_outside_the_observed_range(self):
+        z, basis = self.make()
+        far = np.full((1, 2), 1e6)
+        found = self.terms(basis, far)
+        np.testing.assert_array_equal(found, self.terms(basis, np.clip(far, z.min(0), z.max(0))))
+
+    def test_terms_of_a_row_do_not_depend_on_other_rows(self):
+        z, basis = self.make()
+        alone = [self.terms(basis, row[None])[0] for row in z]
+        np.testing.assert_array_equal(self.terms(basis, z), alone)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_chains_do_not_depend_on_the_number_of_threads(n_threads, monkeypatch):
+    x, m = numbers(n=120)
+    # blocks of one chain
+    monkeypatch.setattr("psmvae.chained.chains.MAX_BLOCK", 1)
+    with threadpool_limits(2, "blas"):
+        expected = fit(x, m, n_chains=4)
+    with threadpool_limits(n_threads, "blas"):
+        chains = fit(x, m, n_chains=4)
+        drawn = chains.draw(x, m, 6, 3)
+    np.testing.assert_array_equal(chains.trace_mean, expected.trace_mean)
+    np.testing.assert_array_equal(drawn, expected.draw(x, m, 6, 3))
 
 
 def test_draws_of_a_loaded_imputer_are_the_same(tmp_path):

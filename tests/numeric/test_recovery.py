@@ -16,7 +16,9 @@ def two_mask_patterns(n_rows=500, seed=0):
     return np.where(rng.random((n_rows, 6)) < rate, np.nan, x), label
 
 
-@pytest.mark.parametrize("mask", ["latent", "logistic-ceiling"])
+@pytest.mark.parametrize(
+    "mask", ["latent", pytest.param("logistic-ceiling", marks=pytest.mark.slow)]
+)
 def test_predict_set_recovers_two_mask_patterns(mask):
     table, label = two_mask_patterns()
     imputer = PSMVAEImputer(mask, n_sets=2, max_epochs=10, random_state=0).fit(table)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,12 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Parameters = NumericParameters | LevelParameters
 Tilts = Mapping[int, LogOdds]
+Result = TypeVar("Result")
 
 # Linear predictors of a column at most: those most correlated with it.
 MAX_LINEAR = 60
-# Numbers that the chains of one block may hold at once.
-MAX_NUMBERS = 5 * 10**7
+# Numbers that chains may hold at once: those of one block, and of the blocks of all threads.
+MAX_BLOCK, MAX_NUMBERS = 2_500_000, 5 * 10**7
 # Work of a fit in chains times rounds: as much as fits into this many operations, within limits.
 OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 120
 N_ROUNDS, N_PARAMETER_DRAWS = 6, 60
@@ -115,7 +117,11 @@ class Target:
         linear = _part(z, rows, self.linear)
         if not self.basis.n_terms:
             return linear
-        return np.concatenate([linear, self.basis(linear)], -1)
+        n_linear = len(self.linear)
+        terms = np.empty((*linear.shape[:-1], n_linear + self.basis.n_terms))
+        terms[..., :n_linear] = linear
+        self.basis.write(linear, terms[..., n_linear:])
+        return terms
 
     @property
     def groups(self) -> Bools:
@@ -166,22 +172,20 @@ class Chains:
         n_linear = min(MAX_LINEAR, n_nearest_features or MAX_LINEAR)
         targets = _targets(predictors, x, m, bounds, seed, allowed, n_linear, settings)
         per_chain = m.size + m.shape[0] * (len(predictors.group) + 2 * _most_terms(targets))
-        size = max(1, min(settings.n_chains, MAX_NUMBERS // max(per_chain, 1)))
-        kept, traces = [], []
-        dropped: list[Any] = []
-        # the matrices are small: several threads take two to three times as long as one
-        with one_blas_thread():
-            for chains in _split(range(settings.n_chains), size):
-                block = _Block(predictors, targets, settings, learned, tilts, x, m, chains, seed)
-                kept.append(block.run())
-                traces.append(block.trace)
-                dropped = dropped or [block.dropped(target) for target in targets]
+
+        def run(chains: Sequence[int]) -> tuple[Any, ...]:
+            block = _Block(predictors, targets, settings, learned, tilts, x, m, chains, seed)
+            kept = block.run()
+            dropped = [block.dropped(t) for t in targets] if 0 in chains else None
+            return kept, block.trace, dropped
+
+        blocks = _in_threads(run, range(settings.n_chains), per_chain)
         parameters = [
-            [_stack([block[j][r] for block in kept]) for r in range(settings.n_kept)]
+            [_stack([kept[j][r] for kept, _, _ in blocks]) for r in range(settings.n_kept)]
             for j in range(len(targets))
         ]
-        trace = np.concatenate(traces, axis=2)
-        return cls(predictors, settings, targets, parameters, dropped, trace[0], trace[1])
+        trace = np.concatenate([trace for _, trace, _ in blocks], axis=2)
+        return cls(predictors, settings, targets, parameters, blocks[0][2], trace[0], trace[1])
 
     @property
     def n_parameter_draws(self) -> int:
@@ -205,10 +209,11 @@ class Chains:
         learned, tilts = learned or {}, tilts or {}
         drawn = np.empty((len(x), n, x.shape[1]))
         per_draw = x.size + len(x) * (len(self.predictors.group) + _most_terms(self.targets))
-        size = max(1, MAX_NUMBERS // max(per_draw, 1))
-        with one_blas_thread():
-            for keys in _split(range(n), size):
-                drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned, tilts)
+
+        def run(keys: Sequence[int]) -> None:
+            drawn[:, list(keys)] = self._draw_block(x, m, list(keys), seed, learned, tilts)
+
+        _in_threads(run, range(n), per_draw)
         return drawn
 
     def _draw_block(
@@ -461,8 +466,23 @@ def _most_terms(targets: list[Target]) -> int:
     return max((len(t.linear) + t.basis.n_terms for t in targets), default=0)
 
 
-def _split(keys: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [keys[start : start + size] for start in range(0, len(keys), size)]
+def _in_threads(
+    run: Callable[[Sequence[int]], Result], keys: Sequence[int], numbers: int
+) -> list[Result]:
+    """Run blocks of chains in threads; a chain holds ``numbers`` numbers.
+
+    The blocks do not depend on the number of threads, so that results do not either. A block is
+    small enough for a processor's cache. Its matrices are small for several threads of BLAS, which
+    take two to three times as long as one.
+    """
+    size = max(1, MAX_BLOCK // max(numbers, 1))
+    blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
+    with one_blas_thread() as n_threads:
+        n_threads = min(n_threads, len(blocks), MAX_NUMBERS // max(size * numbers, 1))
+        if n_threads <= 1:
+            return [run(block) for block in blocks]
+        with ThreadPoolExecutor(n_threads) as pool:
+            return list(pool.map(run, blocks))
 
 
 def _kept(parameters: Parameters, n_donors: int, *, exact: bool) -> Parameters:

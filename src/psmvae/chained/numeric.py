@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from psmvae.chained.regression import Draws, Posterior, regress, transposed
+from psmvae.chained.regression import Design, Draws, Posterior, regress, transposed
 from psmvae.chained.tilt import take_one
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # Candidates for the coefficient of the learned prediction; the first has this prior probability.
-LEARNED_COEFS, P_NOT_USED = np.linspace(0.0, 1.2, 7), 0.5
+LEARNED_COEFS, P_NOT_USED = np.linspace(0.0, 1.2, 7), 0.9
 # Fewest held-out cells that can justify the use of the learned prediction.
 MIN_HELD_OUT = 10
 # Pseudo-count of held-out cells that shrinks the estimated reduction of the noise towards none.
@@ -54,9 +54,14 @@ class NumericParameters(NamedTuple):
 
     def mean(self, terms: Floats, learned: Floats) -> Floats:
         """Return the mean of each cell ``(chain, row)`` under the drawn parameters."""
-        away = terms - self.center[:, None]
-        linear = (away @ self.coef[..., None])[..., 0] + self.intercept[:, None]
+        linear = self._times(terms, self.coef) + self.intercept[:, None]
         return np.asarray(linear + self.learned_coef[:, None] * learned)
+
+    def _times(self, terms: Floats, coef: Floats) -> Floats:
+        """Return the sums of terms minus their center times coefficients, ``(chain, row)``."""
+        # a difference of sums: the matrix of differences would take as long as its product
+        product = (terms @ coef[..., None])[..., 0]
+        return np.asarray(product - (self.center * coef).sum(1, keepdims=True))
 
     def draw(
         self,
@@ -102,7 +107,7 @@ class NumericParameters(NamedTuple):
         if normal:
             sigma = self.sigma[:, None]
             return lambda: _normal(mean, sigma, low, high, rng)
-        log_scale = ((terms - self.center[:, None]) @ self.log_scale[..., None])[..., 0]
+        log_scale = self._times(terms, self.log_scale)
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         n_donors = max(MIN_DONORS, int(DONOR_FRACTION * n))
         if tilted is not None:
@@ -171,23 +176,25 @@ def fit_numeric(
     ``terms`` are ``(chain, row, term)``, ``y`` and the learned prediction ``(row,)``. ``held_out``
     are the rows whose cell the learned model was not trained on. The prediction enters by its part
     that the other terms do not explain, so that a prediction that fits its training cells too well
-    does not change their coefficients.
+    does not change their coefficients. ``terms`` are overwritten.
     """
+    design = Design.of(terms)
     target = np.broadcast_to(y, terms.shape[:2])
-    found = regress(terms, target, rng, n_flat=n_flat, groups=groups)
+    found = regress(design, target, rng, n_flat=n_flat, groups=groups)
     coef, intercept, sigma = found.coef, found.intercept, found.sigma
     learned_coef = np.zeros(len(terms))
     log_scale = np.zeros_like(coef)
     if homoscedastic and learned is None and not pmm:
         # Normal noise needs no donors
         none = np.zeros((len(terms), 0))
-        parameters = (found.center, coef, intercept, learned_coef, sigma, log_scale)
+        parameters = (design.center, coef, intercept, learned_coef, sigma, log_scale)
         return NumericParameters(*parameters, none, none)
-    residual = target - found.predict(terms)
+    residual = target - found.predict(design)
     if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
-        explained, level = _project(terms, learned, found)
-        rest = learned - level[:, None] - _linear(terms - found.center[:, None], explained)
-        own = 1 / (1 - np.clip(found.leverage(terms[:, held_out]) + 1 / len(y), 0.0, 0.99))
+        explained, level = _project(design, learned, found)
+        rest = learned - level[:, None] - design.times(explained)
+        leverage = found.leverage(design.away[:, held_out]) + 1 / len(y)
+        own = 1 / (1 - np.clip(leverage, 0.0, 0.99))
         learned_coef, noise = _learned_coef(
             residual[:, held_out] * own, rest[:, held_out] * own, found.scale, rng
         )
@@ -196,11 +203,11 @@ def fit_numeric(
         residual = residual - learned_coef[:, None] * rest
         sigma = sigma * noise
     if not (pmm or homoscedastic):
-        log_scale = _log_scale(terms, residual, found, rng)
+        log_scale = _log_scale(design, residual, found, rng)
     fitted = target - residual
     donor = target
     if not pmm:
-        scale = _linear(terms - found.center[:, None], log_scale)
+        scale = design.times(log_scale)
         donor = residual * np.exp(-np.clip(scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         square = np.sqrt((donor**2).mean(1, keepdims=True))
         donor = donor / np.maximum(square, 1e-12)
@@ -209,7 +216,7 @@ def fit_numeric(
         sigma = sigma * square[:, 0] / np.maximum(mean_square, 1e-12)
     order = fitted.argsort(1)
     return NumericParameters(
-        found.center,
+        design.center,
         coef,
         intercept,
         learned_coef,
@@ -249,11 +256,10 @@ def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:
     return np.clip(drawn, low, high)
 
 
-def _project(terms: Floats, learned: Floats, found: Posterior) -> tuple[Floats, Floats]:
+def _project(design: Design, learned: Floats, found: Posterior) -> tuple[Floats, Floats]:
     """Return coefficients and level of the terms in a regression of the learned prediction."""
-    level = np.full(len(terms), learned.mean())
-    away = terms - found.center[:, None]
-    products = transposed(away) @ (learned - learned.mean())[:, None]
+    level = np.full(len(design.away), learned.mean())
+    products = transposed(design.away) @ (learned - learned.mean())[:, None]
     return np.asarray((found.covariance @ products)[..., 0]), level
 
 
@@ -278,12 +284,8 @@ def _learned_coef(
     return LEARNED_COEFS[chosen], noise
 
 
-def _log_scale(terms: Floats, residual: Floats, found: Posterior, rng: Draws) -> Floats:
+def _log_scale(design: Design, residual: Floats, found: Posterior, rng: Draws) -> Floats:
     """Draw coefficients of the log standard deviation of the noise; all 0 if it is constant."""
     floor = 1e-4 * found.scale[:, None] ** 2
     logs = np.log(residual**2 + floor)
-    return 0.5 * regress(terms, logs, rng, n_flat=0).coef
-
-
-def _linear(terms: Floats, coef: Floats) -> Floats:
-    return np.asarray((terms @ coef[..., None])[..., 0])
+    return 0.5 * regress(design, logs, rng, n_flat=0).coef

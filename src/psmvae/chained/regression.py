@@ -23,16 +23,39 @@ JITTER = 1e-9
 LEFT_OUT = 1e12
 
 
+class Design(NamedTuple):
+    """The terms of a regression, for each chain.
+
+    ``away`` ``(chain, row, term)`` are the terms minus their means ``center`` ``(chain, term)``,
+    and ``gram`` ``(chain, term, term)`` are the sums of their products. Most of the time of a
+    regression goes to these, and several regressions have the same terms.
+    """
+
+    center: Floats
+    away: Floats
+    gram: Floats
+
+    @classmethod
+    def of(cls, terms: Floats) -> Design:
+        """Return the design of terms ``(chain, row, term)``, which are overwritten."""
+        center = terms.mean(1)
+        terms -= center[:, None]
+        return cls(center, terms, transposed(terms) @ terms)
+
+    def times(self, coef: Floats) -> Floats:
+        """Return the sums of terms times coefficients ``(chain, term)``: ``(chain, row)``."""
+        return _apply(self.away, coef)
+
+
 class Posterior(NamedTuple):
     """The posterior of a regression, and one draw from it, for each chain.
 
     ``mean`` and ``coef`` ``(chain, term)`` are the posterior mean and a draw of the coefficients of
-    terms minus ``center``; ``level`` and ``intercept`` ``(chain,)`` likewise of the intercept.
+    terms minus their means; ``level`` and ``intercept`` ``(chain,)`` likewise of the intercept.
     ``scale`` is the estimated and ``sigma`` the drawn standard deviation of the noise.
     ``covariance`` ``(chain, term, term)`` is that of the coefficients divided by sigma².
     """
 
-    center: Floats
     mean: Floats
     level: Floats
     coef: Floats
@@ -41,34 +64,29 @@ class Posterior(NamedTuple):
     sigma: Floats
     covariance: Floats
 
-    def predict(self, terms: Floats) -> Floats:
+    def predict(self, design: Design) -> Floats:
         """Return the posterior mean of E[y], ``(chain, row)``."""
-        return _linear(terms - self.center[:, None], self.mean) + self.level[:, None]
+        return design.times(self.mean) + self.level[:, None]
 
-    def draw_mean(self, terms: Floats) -> Floats:
-        """Return E[y] under the drawn coefficients, ``(chain, row)``."""
-        return _linear(terms - self.center[:, None], self.coef) + self.intercept[:, None]
-
-    def leverage(self, terms: Floats) -> Floats:
-        """Return the weight of each of the regression's rows in its own prediction."""
-        away = terms - self.center[:, None]
+    def leverage(self, away: Floats) -> Floats:
+        """Return the weight of some of the regression's rows in their own predictions."""
         return np.asarray(((away @ self.covariance) * away).sum(-1))
 
 
 def regress(
-    terms: Floats, y: Floats, rng: Draws, *, n_flat: int, groups: NDArray[np.bool_] | None = None
+    design: Design, y: Floats, rng: Draws, *, n_flat: int, groups: NDArray[np.bool_] | None = None
 ) -> Posterior:
-    """Regress y ``(chain, row)`` on terms ``(chain, row, term)`` and draw from the posterior.
+    """Regress y ``(chain, row)`` on the terms of a design and draw from the posterior.
 
     The intercept, log sigma and the coefficients of the first ``n_flat`` terms have flat priors, as
     in the method "norm" of R's mice. The others are Normal with one variance, which is drawn from
     its posterior over a grid that contains 0. ``groups`` ``(group, penalised term)`` are sets of
     terms that may be used together; one is drawn too. All but the grid is in closed form.
     """
-    n_chains, n_rows, n_terms = terms.shape
-    center, level = terms.mean(1), y.mean(1)
-    x, t = terms - center[:, None], y - level[:, None]
-    gram, xy = transposed(x) @ x, (transposed(x) @ t[..., None])[..., 0]
+    n_chains, n_rows, n_terms = design.away.shape
+    level, gram = y.mean(1), design.gram
+    t = y - level[:, None]
+    xy = _apply(transposed(design.away), t)
     total = (t * t).sum(1)
     precision = np.zeros((n_chains, n_terms))
     dropped = dependent(gram[:, :n_flat, :n_flat].mean(0), n_rows)
@@ -93,7 +111,7 @@ def regress(
     root = transposed(np.linalg.inv(np.linalg.cholesky(inner)))
     coef = mean + sigma[:, None] * _apply(root, rng.normal(n_terms))
     intercept = level + sigma / np.sqrt(n_rows) * rng.normal(1)[:, 0]
-    return Posterior(center, mean, level, coef, intercept, scale, sigma, covariance)
+    return Posterior(mean, level, coef, intercept, scale, sigma, covariance)
 
 
 def transposed(matrices: Floats) -> Floats:
@@ -188,7 +206,3 @@ class Draws:
 
 def _apply(matrix: Floats, vector: Floats) -> Floats:
     return np.asarray((matrix @ vector[..., None])[..., 0])
-
-
-def _linear(terms: Floats, coef: Floats) -> Floats:
-    return np.asarray((terms @ coef[..., None])[..., 0])
