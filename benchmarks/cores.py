@@ -67,6 +67,19 @@ def measure() -> dict[str, float]:
     return found
 
 
+def markdown(records: dict[str, dict[str, float]]) -> str:
+    """One row for each part, and how much faster it is on the most cores than on one."""
+    counts = sorted(records, key=int)
+    first, last = records[counts[0]], records[counts[-1]]
+    titles = [f"{n} core{'s' if n != '1' else ''}, s" for n in counts]
+    lines = [f"| | {' | '.join(titles)} | times as fast |"]
+    lines.append("| --- |" + " ---: |" * (len(counts) + 1))
+    for part in first:
+        cells = " | ".join(f"{records[n][part]:.2f}" for n in counts)
+        lines.append(f"| {part} | {cells} | {first[part] / last[part]:.1f} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run each number of cores in a process of its own, or one of them in this process."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])

@@ -11,6 +11,7 @@ seconds instead of hours; the design with mixed kinds is fitted one table after 
 public interface. Run with
 
     python benchmarks/coverage.py run [--designs NAME ...] [--rows 100 300] [--tables 400]
+        [--default-only]
     python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 100]
     python benchmarks/coverage.py page
 """
@@ -69,11 +70,17 @@ def pooled(design: str, tables: Iterable[Any], n: int) -> dict[str, Table]:
     return {term: tuple(float(c[k]) for c in columns) for k, term in enumerate(terms)}
 
 
-def one_table(job: tuple[str, int, int, Any]) -> dict[str, dict[str, Table]]:
-    """Return the pooled estimates of all methods for one table."""
-    design, n, number, learned = job
+def one_table(job: tuple[str, int, int, Any, bool]) -> dict[str, dict[str, Table]]:
+    """Return the pooled estimates of all methods, or of the default only, for one table."""
+    design, n, number, learned, only = job
     table, missing = table_of(design, n, number)
-    data, found = frame(design, table, missing), {}
+    found = {} if only else _others(design, table, missing, number)
+    found[OURS] = _ours(design, table, missing, number, learned)
+    return found
+
+
+def _others(design: str, table: Any, missing: Any, number: int) -> dict[str, dict[str, Table]]:
+    data, n, found = frame(design, table, missing), len(table), {}
     for name, rows in (("full data", slice(None)), ("complete cases", ~missing.any(1))):
         estimates = analyse(design, table[rows])
         freedom = len(table[rows]) - 3
@@ -81,16 +88,17 @@ def one_table(job: tuple[str, int, int, Any]) -> dict[str, dict[str, Table]]:
     for method in ("norm", "pmm"):
         imputer = MICEImputer(method=method, random_state=number).fit(data)
         found[f"MICE {method}"] = _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), n)
+    return found
+
+
+def _ours(design: str, table: Any, missing: Any, number: int, learned: Any) -> dict[str, Table]:
     if learned is None:
         import torch
 
         torch.set_num_threads(1)
-        began = time.perf_counter()
+        data = frame(design, table, missing)
         imputer = PSMVAEImputer(random_state=number, device="cpu").fit(data)
-        drawn = imputer.sample(data, N_IMPUTATIONS)
-        found["seconds"] = {"": (time.perf_counter() - began, 0.0, 0.0, 0.0)}
-        found[OURS] = _pool_frames(design, drawn, n)
-        return found
+        return _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), len(table))
     from psmvae.chained.chains import Chains, settings_for
 
     columns, x, m, bounds, predictions, seed = learned
@@ -102,8 +110,7 @@ def one_table(job: tuple[str, int, int, Any]) -> dict[str, dict[str, Table]]:
     center = np.array([column.center for column in columns])
     scale = np.array([column.scale for column in columns])
     filled = np.where(missing[:, None], drawn * scale + center, table[:, None])
-    found[OURS] = pooled(design, filled.transpose(1, 0, 2), n)
-    return found
+    return pooled(design, filled.transpose(1, 0, 2), len(table))
 
 
 def _pool_frames(design: str, tables: list[Any], n: int) -> dict[str, Table]:
@@ -139,8 +146,10 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
     return jobs
 
 
-def run(designs: list[str], rows: list[int], n_tables: int, workers: int, out: Path) -> None:
-    """Run the study and write its records after each design and number of rows."""
+def run(
+    designs: list[str], rows: list[int], n_tables: int, workers: int, out: Path, *, only: bool
+) -> None:
+    """Run the study, or the default imputer only, and write the records of each design."""
     import torch
 
     stacks = torch.cuda.is_available()
@@ -155,7 +164,7 @@ def run(designs: list[str], rows: list[int], n_tables: int, workers: int, out: P
                     parts = [range(k, min(k + STACK, n_tables)) for k in range(0, n_tables, STACK)]
                     jobs = [job for part in parts for job in stacked(design, n, part)]
                 print(f"{design}, {n} rows: trained in {time.perf_counter() - began:.0f} s")
-                tasks = [(design, n, k, job) for k, job in enumerate(jobs)]
+                tasks = [(design, n, k, job, only) for k, job in enumerate(jobs)]
                 waiting.append((design, n, pool.map(one_table, tasks, chunksize=2)))
                 # what is finished is written while the next stack trains
         for design, n, found in waiting:
@@ -168,9 +177,6 @@ def record(out: Path, design: str, n: int, each: list[dict[str, dict[str, Table]
     truth = {term: b for term, (b, _) in analyse(design, truth_table).items()}
     records = json.loads(out.read_text()) if out.exists() else {}
     entry = records.setdefault(f"{design}, {n}", {})
-    seconds = [one.pop("seconds")[""][0] for one in each if "seconds" in one]
-    if seconds:
-        entry["seconds"] = float(np.median(seconds))
     for method in each[0]:
         entry[method] = {
             term: summary([one[method][term] for one in each], value)
@@ -259,6 +265,7 @@ def main() -> None:
     parser.add_argument("--designs", nargs="+", choices=tuple(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--rows", nargs="+", type=int, default=[100, 300, 1000, 5000])
     parser.add_argument("--tables", type=int, default=400)
+    parser.add_argument("--default-only", action="store_true", help="keep the other records")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -268,7 +275,8 @@ def main() -> None:
     elif options.what == "r":
         run_r(options.designs, options.rows, options.tables, options.folder, options.out)
     else:
-        run(options.designs, options.rows, options.tables, options.workers, options.out)
+        settings = (options.designs, options.rows, options.tables, options.workers, options.out)
+        run(*settings, only=options.default_only)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import numpy as np
 
 import columns
 import command
+import cores
 import cpu
 import scaling
 import since_0_1
@@ -127,6 +128,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "cpu": lambda record: (
         f"{cpu.markdown(record['records'])}\n\n{cpu.profile_text(record['profiles'])}"
     ),
+    "cores": lambda record: cores.markdown(record["records"]),
     "since_0_1": lambda record: since_0_1.markdown(record["records"]),
     "streaming": streams,
     "command": lambda record: command.markdown(record["records"]),

@@ -30,6 +30,8 @@ Result = TypeVar("Result")
 MAX_LINEAR = 60
 # Numbers that chains may hold at once: those of one block, and of the blocks of all threads.
 MAX_BLOCK, MAX_NUMBERS = 2_500_000, 5 * 10**7
+# More threads wait for Python's lock and for memory: 8 took longer than 4, and 16 than 8.
+MAX_THREADS = 4
 # Work of a fit in chains times rounds: as much as fits into this many operations, within limits.
 OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 120
 N_ROUNDS, N_PARAMETER_DRAWS = 6, 60
@@ -478,7 +480,7 @@ def _in_threads(
     size = max(1, MAX_BLOCK // max(numbers, 1))
     blocks = [keys[start : start + size] for start in range(0, len(keys), size)]
     with one_blas_thread() as n_threads:
-        n_threads = min(n_threads, len(blocks), MAX_NUMBERS // max(size * numbers, 1))
+        n_threads = min(n_threads, MAX_THREADS, len(blocks), MAX_NUMBERS // max(size * numbers, 1))
         if n_threads <= 1:
             return [run(block) for block in blocks]
         with ThreadPoolExecutor(n_threads) as pool:
