@@ -101,7 +101,7 @@ def regress(
             average, xy.mean(0)[used], float(total.mean()), n_used, n_rows, groups, rng
         )
     inner = gram + precision[:, None] * np.eye(n_terms)
-    covariance = np.linalg.inv(inner)
+    covariance = np.asarray(np.linalg.inv(inner), dtype=np.float64)
     mean = _apply(covariance, xy)
     freedom = max(n_rows - 1 - n_flat + np.count_nonzero(dropped), 1)
     squares = np.maximum(total - (mean * xy).sum(1), 1e-12 * np.maximum(total, 1e-12))
