@@ -57,7 +57,11 @@ def in_batches(imputer, table, size, n=None, start=0):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    # it takes as long as all others together
+    [pytest.param(name, marks=pytest.mark.slow if name == "MICE self" else ()) for name in CASES],
+)
 def test_batches_give_the_values_of_the_whole_table(name, table):
     imputer = CASES[name]().fit(table)
     single, draws = imputer.transform(table), imputer.sample(table, n=3)
