@@ -59,7 +59,7 @@ def in_batches(imputer, table, size, n=None, start=0):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     "name",
-    # it takes as long as all others together
+    # it takes longer than any other of them
     [pytest.param(name, marks=pytest.mark.slow if name == "MICE self" else ()) for name in CASES],
 )
 def test_batches_give_the_values_of_the_whole_table(name, table):
