@@ -184,6 +184,8 @@ def _with_faults(rng, case):
     must_fail = any(column.refused for column in case.columns)
     if must_fail or case.suspects:
         return replace(case, faulty="name", must_fail=must_fail)
-    if not any(column.observed for column in case.columns):
+    # derived columns are not modelled
+    derived = case.parameters.get("derived", ())
+    if not any(column.observed for column in case.columns if column.name not in derived):
         return replace(case, faulty="table", must_fail=True)
     return case
