@@ -263,3 +263,19 @@ def test_draws_of_one_parameter_set_warn_in_impute_multiple():
     imputer = PSMVAEImputer(draws="model", max_epochs=2, random_state=0, device="cpu").fit(table)
     with pytest.warns(ImproperDrawsWarning, match="too narrow"):
         imputer.impute_multiple(table, m=2)
+
+
+def test_draws_follow_a_curve_where_values_are_rarely_observed():
+    """y is a sine of x1, and missing by x1 where the sine falls."""
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(300, 5))
+        y = 2 * np.sin(1.5 * x[:, 0])
+        table = np.column_stack([y + 0.5 * rng.normal(size=300), x])
+        m = np.ones(table.shape, dtype=bool)
+        m[:, 0] = rng.random(300) > 1 / (1 + np.exp(0.5 - 1.5 * x[:, 0]))
+        drawn = fit(table, m).draw(np.where(m, table, 0), m, 10, 1)
+        error = (drawn[:, :, 0].mean(1) - y)[~m[:, 0]]
+        errors.append(np.sqrt(np.mean(error**2)))
+    assert np.mean(errors) < 0.7

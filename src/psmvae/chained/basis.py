@@ -12,7 +12,8 @@ Floats = NDArray[np.float64]
 
 # Predictors that enter nonlinear terms: those most correlated with the target.
 MAX_PREDICTORS = 5
-# Frequencies of the sines and cosines of one predictor: sums of them are smooth functions of it.
+# Frequencies of the sines and cosines of one predictor, in radians for a standard deviation. Sums
+# of them are smooth functions of it.
 FREQUENCIES = (0.6, 1.2, 1.8)
 # Cosines of several predictors, at most how many, and the standard deviation of their frequencies.
 N_JOINT, MAX_ACTIVE, JOINT_FREQUENCY = 12, 3, 0.9
