@@ -30,7 +30,8 @@ Result = TypeVar("Result")
 MAX_LINEAR = 60
 # Numbers that chains may hold at once: those of one block, and of the blocks of all threads.
 MAX_BLOCK, MAX_NUMBERS = 2_500_000, 5 * 10**7
-# More threads wait for Python's lock and for memory: 8 took longer than 4, and 16 than 8.
+# More threads wait for Python's lock and for memory: without this limit, the draws of
+# benchmarks/cores.py took 14.9 s on 4 cores, 15.2 s on 8 and 17.6 s on 16.
 MAX_THREADS = 4
 # Work of a fit in chains times rounds: as much as fits into this many operations, within limits.
 OPERATIONS, MIN_CHAIN_ROUNDS, MAX_CHAIN_ROUNDS = 2e11, 30, 120
