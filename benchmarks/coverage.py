@@ -11,7 +11,7 @@ seconds instead of hours; the design with mixed kinds is fitted one table after 
 public interface. Run with
 
     python benchmarks/coverage.py run [--designs NAME ...] [--rows 100 300] [--tables 400]
-        [--default-only]
+        [--default-only | --first 200]
     python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 100]
     python benchmarks/coverage.py page
 """
@@ -147,7 +147,7 @@ def stacked(design: str, n: int, numbers: range) -> list[Any]:
 
 
 def run(
-    designs: list[str], rows: list[int], n_tables: int, workers: int, out: Path, *, only: bool
+    designs: list[str], rows: list[int], numbers: range, workers: int, out: Path, *, only: bool
 ) -> None:
     """Run the study, or the default imputer only, and write the records of each design."""
     import torch
@@ -159,29 +159,34 @@ def run(
         for n in rows:
             for design in designs:
                 began = time.perf_counter()
-                jobs: list[Any] = [None] * n_tables
+                jobs: list[Any] = [None] * len(numbers)
                 if stacks and not design.startswith("mixed"):
-                    parts = [range(k, min(k + STACK, n_tables)) for k in range(0, n_tables, STACK)]
+                    parts = [numbers[k : k + STACK] for k in range(0, len(numbers), STACK)]
                     jobs = [job for part in parts for job in stacked(design, n, part)]
                 print(f"{design}, {n} rows: trained in {time.perf_counter() - began:.0f} s")
-                tasks = [(design, n, k, job, only) for k, job in enumerate(jobs)]
+                tasks = [(design, n, k, job, only) for k, job in zip(numbers, jobs, strict=True)]
                 waiting.append((design, n, pool.map(one_table, tasks, chunksize=2)))
                 # what is finished is written while the next stack trains
         for design, n, found in waiting:
-            record(out, design, n, list(found))
+            record(out, design, n, list(found), numbers.start)
 
 
-def record(out: Path, design: str, n: int, each: list[dict[str, dict[str, Table]]]) -> None:
-    """Summarise the tables of one design and add them to the records."""
+def record(
+    out: Path, design: str, n: int, each: list[dict[str, dict[str, Table]]], first: int = 0
+) -> None:
+    """Summarise the tables of one design, from number ``first``, and add them to the records."""
     truth_table, _ = make(design, np.random.default_rng(0), N_TRUTH)
     truth = {term: b for term, (b, _) in analyse(design, truth_table).items()}
     records = json.loads(out.read_text()) if out.exists() else {}
     entry = records.setdefault(f"{design}, {n}", {})
     for method in each[0]:
-        entry[method] = {
+        found = {
             term: summary([one[method][term] for one in each], value)
             for term, value in truth.items()
         }
+        if first:
+            found = {term: joined(entry[method][term], one, first) for term, one in found.items()}
+        entry[method] = found
     out.write_text(json.dumps(records, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     print(f"{design}, {n} rows: recorded {len(each)} tables", flush=True)
 
@@ -198,6 +203,21 @@ def summary(each: list[Table], truth: float) -> dict[str, float]:
         "sqrt_b": np.mean(between),
     }
     return {name: float(f"{value:.4g}") for name, value in figures.items()} | {"tables": len(each)}
+
+
+def joined(before: dict[str, float], after: dict[str, float], first: int) -> dict[str, float]:
+    """Join the figures of tables before number ``first`` with those of the tables from it on.
+
+    Every figure is a mean over tables.
+    """
+    if before["tables"] != first:
+        raise ValueError(f"The records have {before['tables']} tables, not {first}.")
+    n = first + after["tables"]
+    means = {
+        name: float(f"{(first * before[name] + after['tables'] * after[name]) / n:.4g}")
+        for name in before
+    }
+    return means | {"tables": n}
 
 
 def run_r(designs: list[str], rows: list[int], n_tables: int, folder: Path, out: Path) -> None:
@@ -265,7 +285,9 @@ def main() -> None:
     parser.add_argument("--designs", nargs="+", choices=tuple(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--rows", nargs="+", type=int, default=[100, 300, 1000, 5000])
     parser.add_argument("--tables", type=int, default=400)
-    parser.add_argument("--default-only", action="store_true", help="keep the other records")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--default-only", action="store_true", help="keep the other records")
+    choice.add_argument("--first", type=int, default=0, help="join with the tables before it")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -275,7 +297,8 @@ def main() -> None:
     elif options.what == "r":
         run_r(options.designs, options.rows, options.tables, options.folder, options.out)
     else:
-        settings = (options.designs, options.rows, options.tables, options.workers, options.out)
+        numbers = range(options.first, options.tables)
+        settings = (options.designs, options.rows, numbers, options.workers, options.out)
         run(*settings, only=options.default_only)
 
 

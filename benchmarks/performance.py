@@ -22,6 +22,7 @@ import cores
 import cpu
 import scaling
 import since_0_1
+import small_tables
 import streaming
 
 PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
@@ -130,6 +131,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     ),
     "cores": lambda record: cores.markdown(record["records"]),
     "since_0_1": lambda record: since_0_1.markdown(record["records"]),
+    "small_tables": lambda record: small_tables.markdown(record["records"]),
     "streaming": streams,
     "command": lambda record: command.markdown(record["records"]),
     "columns": lambda record: columns.markdown(record["records"]),

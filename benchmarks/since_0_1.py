@@ -19,7 +19,9 @@ the package of version 0.1, made by ``git archive b3e2cd2 src | tar x -C FOLDER`
     PSMVAE_DATA_HOME=... python benchmarks/since_0_1.py --old FOLDER/src [--lanes 1] [--seeds 0 1 2]
 
 With several lanes, several processes run at the same time, each on two cores of its own. Records of
-other tables and seeds in the results are kept, with the processor that they were measured on.
+other tables and seeds in the results are kept, with the processor that they were measured on. With
+``--now`` the records of version 0.1 and of MissForest are kept too, which needs the same processor
+and number of lanes; ``--old`` is then not needed.
 """
 
 from __future__ import annotations
@@ -111,7 +113,7 @@ def processor() -> str:
     return names[0] if names else platform.machine()
 
 
-def run(job: dict[str, Any], cores: set[int], old: Path) -> Record:
+def run(job: dict[str, Any], cores: set[int], old: Path | None) -> Record:
     """Run one method in a process of its own on two cores."""
     source = old if job["method"] == "psmvae 0.1" else HERE.parent / "src"
     environment = {
@@ -134,11 +136,16 @@ def run(job: dict[str, Any], cores: set[int], old: Path) -> Record:
     return {**job, **json.loads(done.stdout.splitlines()[-1])}
 
 
-def race(table: str, seed: int, cores: set[int], old: Path) -> list[Record]:
-    """Run all methods on one table and seed, one after the other."""
+def race(
+    table: str, seed: int, cores: set[int], old: Path | None, kept: list[Record]
+) -> list[Record]:
+    """Run all methods without a record in ``kept`` on one table and seed, one after the other."""
     job: dict[str, Any] = {"table": table, "seed": seed, "max_time": None}
-    found = [run({**job, "method": name}, cores, old) for name in ("psmvae 0.1", "psmvae")]
-    found.append(run({**job, "method": "missforest"}, cores, old))
+    at_hand = {one["method"]: one for one in kept if (one["table"], one["seed"]) == (table, seed)}
+    found = [
+        at_hand.get(name) or run({**job, "method": name}, cores, old)
+        for name in ("psmvae 0.1", "psmvae", "missforest")
+    ]
     limit = TIME_FRACTION * found[-1]["seconds"]
     found.append(run({**job, "method": "psmvae, same time", "max_time": limit}, cores, old))
     return found
@@ -180,6 +187,7 @@ def main() -> None:
     parser.add_argument("--old", type=Path, help="source folder of version 0.1")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--now", action="store_true", help="run the present version only")
     parser.add_argument("--lanes", type=int, default=1, help="processes at the same time")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--job", help=argparse.SUPPRESS)
@@ -188,21 +196,34 @@ def main() -> None:
         job = json.loads(options.job)
         print(json.dumps(fit_one(job["table"], job["seed"], job["method"], job["max_time"])))
         return
-    if options.old is None:
+    if options.old is None and not options.now:
         parser.error("--old is needed: the source folder of version 0.1")
     # imported here: a job must import the package that its environment names
     from breast import machine
 
+    old = None if options.old is None else options.old.resolve()
     jobs: queue.Queue[tuple[str, int]] = queue.Queue()
     for table in options.tables:
         for seed in options.seeds:
             jobs.put((table, seed))
     wanted = {(table, seed) for table in options.tables for seed in options.seeds}
     records: list[Record] = []
+    kept: list[Record] = []
+    lock, about = threading.Lock(), {"cpu": processor(), "lanes": options.lanes}
     if options.out.exists():
         earlier = json.loads(options.out.read_text())["records"]
         records = [one for one in earlier if (one["table"], one["seed"]) not in wanted]
-    lock, about = threading.Lock(), {"cpu": processor(), "lanes": options.lanes}
+        if options.now:
+            kept = [
+                one
+                for one in earlier
+                if (one["table"], one["seed"]) in wanted
+                and one["method"] in ("psmvae 0.1", "missforest")
+            ]
+    if any(one[name] != value for one in kept for name, value in about.items()):
+        raise SystemExit(f"the records were not measured with {about}")
+    if options.now and len(kept) < 2 * len(wanted):
+        raise SystemExit("--now needs records of version 0.1 and of MissForest")
 
     def work(lane: int) -> None:
         while True:
@@ -210,7 +231,7 @@ def main() -> None:
                 table, seed = jobs.get_nowait()
             except queue.Empty:
                 return
-            found = race(table, seed, {2 * lane, 2 * lane + 1}, options.old.resolve())
+            found = race(table, seed, {2 * lane, 2 * lane + 1}, old, kept)
             with lock:
                 records.extend({**one, **about} for one in found)
                 records.sort(key=lambda r: (TABLES.index(r["table"]), r["seed"]))

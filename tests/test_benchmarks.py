@@ -70,6 +70,23 @@ def test_since_0_1(script, tmp_path):
 
 
 @pytest.mark.slow
+def test_small_tables(script, benchmark, tmp_path):
+    x = np.random.default_rng(0).normal(size=(1000, 4))
+    x[:, 1] = x[:, 0] ** 2 + 0.3 * x[:, 1]
+    with gzip.open(tmp_path / "wine.csv.gz", "wt") as file:
+        np.savetxt(file, x, delimiter=",", header="a,b,c,d", comments="")
+    arguments = ["--tables", "wine", "--rows", "600", "--seeds", "0", "1", "--workers", "1"]
+    _, result = script("small_tables", *arguments, PSMVAE_DATA_HOME=str(tmp_path))
+    records = {(one["method"], one["seed"]): one for one in result["records"]}
+    assert len(records) == 8
+    for seed in (0, 1):
+        assert records["psmvae", seed]["regression"]
+        without = records["psmvae, no regression", seed]["rmse"]
+        assert records["psmvae", seed]["rmse"] < 0.95 * without
+    assert "| wine | 600 | 2 of 2 |" in benchmark("small_tables").markdown(result["records"])
+
+
+@pytest.mark.slow
 def test_command(script):
     small = "--rows 60 --columns 4 --repeats 1 --threads 1 --epochs 1"
     _, result = script("command", *small.split())

@@ -1,16 +1,26 @@
 """The entry point of the command line, ``psmvae`` and ``python -m psmvae``."""
 
+import gc
 import sys
+
+# New objects before a garbage collection. Python's 700 make a tenth of the imports' time
+# collections that find no garbage: modules stay.
+GC_THRESHOLD = 100_000
 
 
 def main() -> int:
     """Run the command line; Ctrl-C while its modules are imported gives one line too."""
+    gc.set_threshold(GC_THRESHOLD)
     try:
         from psmvae.cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("error: interrupted\n")
         return 130
-    return run()
+    try:
+        return run()
+    finally:
+        # the process ends: a last collection would look at every object of every module
+        gc.freeze()
 
 
 if __name__ == "__main__":

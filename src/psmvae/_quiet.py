@@ -17,13 +17,9 @@ from psmvae._locks import ForkSafeLock
 # compiler sets an environment variable.
 TORCH: tuple[str, ...] = ("torch",)
 WITH_PROGRESS: tuple[str, ...] = (*TORCH, "rich.progress")
-WITH_REGRESSIONS: tuple[str, ...] = (
-    *WITH_PROGRESS,
-    "scipy.stats",
-    "sklearn.ensemble",
-    "sklearn.linear_model",
-)
-WITH_CHAINS: tuple[str, ...] = (*WITH_REGRESSIONS, "sklearn.impute")
+WITH_STATISTICS: tuple[str, ...] = (*WITH_PROGRESS, "scipy.stats")
+FORESTS: tuple[str, ...] = ("sklearn.ensemble", "sklearn.linear_model")
+WITH_CHAINS: tuple[str, ...] = (*WITH_STATISTICS, *FORESTS, "sklearn.impute")
 _loaded: set[str] = set()
 # Filters of warnings belong to the process: two threads that change and restore them would restore
 # each other's.

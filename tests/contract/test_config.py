@@ -9,8 +9,14 @@ import pytest
 import psmvae
 from contract.registry import DEEP, VARIANTS
 from psmvae import Advanced, GAINImputer, MIWAEImputer, Network, PSMVAEImputer
+from psmvae.table.codec import Encoded
 
-ALL_OBSERVED = np.ones((2000, 5), dtype=bool)
+
+def complete(n_rows):
+    return Encoded(np.zeros((n_rows, 5)), np.ones((n_rows, 5), dtype=bool))
+
+
+ALL_OBSERVED = complete(2000)
 
 
 @pytest.mark.parametrize("name", [*DEEP, "PSMVAE self", "NotMIWAE network"])
@@ -69,7 +75,7 @@ def preset(n_rows=2000, cls=PSMVAEImputer, **parameters):
     """Resolve the configuration for a table of this many rows; nothing is trained."""
     if cls is PSMVAEImputer:
         parameters = {"n_sets": 1} | parameters
-    return cls(device="cpu", **parameters)._resolve(np.ones((n_rows, 5), dtype=bool))
+    return cls(device="cpu", **parameters)._resolve(complete(n_rows))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +85,7 @@ def preset(n_rows=2000, cls=PSMVAEImputer, **parameters):
         (16_000, 1, 159, True),
         (16_000, 1, 160, False),
         (16_000, 5, 160, True),
-        (1999, 5, 1, False),
+        (499, 5, 1, False),
         (2000, 1, 19.9, True),
     ],
 )
@@ -124,8 +130,8 @@ def test_regression_is_left_out_where_it_cannot_be_used(given, max_time):
     assert config.pretrain_time_fraction == 1.0
 
 
-def test_regression_is_used_from_2000_rows_or_where_given():
-    assert preset(1999).regression is None
+def test_regression_is_used_in_large_tables_or_where_given():
+    assert preset(499).regression is None
     assert preset(2000).regression is not None
     own = Network(width=16, depth=2, residual=False, linear=False)
     assert preset(500, regression=own).regression == own

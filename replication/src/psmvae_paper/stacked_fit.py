@@ -42,8 +42,8 @@ def fit_stacked(
     Each imputer ends as `fit` would leave it: with the initial weights of its own seed, its own
     standardisation and its own early stopping. The random numbers of the steps are drawn for the
     whole stack, so a result is reproducible for the same list of imputers only. With
-    ``n_sets="auto"``, imputers with the same number of pattern sets form a stack; the stacks are
-    trained one after the other within the same `max_time`.
+    "auto", imputers with the same number of pattern sets and the same regression form a stack; the
+    stacks are trained one after the other within the same `max_time`.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def fit_stacked(
         raise ValueError(
             f"tables must have the same number of rows, got {[i.n_rows_ for i in fitted]}."
         )
-    for group in _groups_by_n_sets(fitted):
+    for group in _groups_by_config(fitted):
         _train([fitted[k] for k in group], [cells[k] for k in group], callback, began)
     for imputer, done in zip(imputers, fitted, strict=True):
         imputer.__dict__.update(done.__dict__)
@@ -142,11 +142,11 @@ def _train(
         imputer._fit_draws(Encoded(*cells[k]), own, began)
 
 
-def _groups_by_n_sets(imputers: Sequence[DeepImputer]) -> list[list[int]]:
-    """Positions of the imputers, grouped by their number of pattern sets."""
-    groups: dict[int, list[int]] = {}
+def _groups_by_config(imputers: Sequence[DeepImputer]) -> list[list[int]]:
+    """Positions of the imputers, grouped by what "auto" became for their tables."""
+    groups: dict[Any, list[int]] = {}
     for k, imputer in enumerate(imputers):
-        groups.setdefault(getattr(imputer.config_, "n_sets", 1), []).append(k)
+        groups.setdefault(imputer.config_, []).append(k)
     return list(groups.values())
 
 

@@ -12,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import ExtraTreesRegressor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -185,6 +184,8 @@ class TreesRegressor(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Floats, y: Floats) -> Self:
         """Fit the trees."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
         forest = ExtraTreesRegressor(self.n_estimators, random_state=self.seed, n_jobs=self.n_jobs)
         self.trees_ = Trees.of(forest.fit(X, y).estimators_)
         return self

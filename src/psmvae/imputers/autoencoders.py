@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from psmvae.imputers.base import Bools
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.latent import PAPER, ELBOImputer
 from psmvae.imputers.options import Advanced
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise
+    from psmvae.table.codec import Encoded
 
 PAPER_ELBO = PAPER | {
     "n_draws": 1,
@@ -49,8 +49,8 @@ class VAEImputer(ELBOImputer):
 
     _paper = PAPER_ELBO
 
-    def _resolve(self, m: Bools) -> LatentConfig:
-        return latent_config(self, *m.shape)
+    def _resolve(self, encoded: Encoded) -> LatentConfig:
+        return latent_config(self, *encoded.m.shape)
 
 
 @complete
@@ -91,9 +91,9 @@ class GMVAEImputer(SetsMixin, ELBOImputer):
         super()._check_parameters()
         resolve_mask_model(self.mask_model)
 
-    def _resolve(self, m: Bools) -> LatentConfig:
+    def _resolve(self, encoded: Encoded) -> LatentConfig:
         mask = resolve_mask_model(self.mask_model)
-        return latent_config(self, *m.shape, n_sets=int(self.n_sets), mask_model=mask)
+        return latent_config(self, *encoded.m.shape, n_sets=int(self.n_sets), mask_model=mask)
 
 
 @complete
@@ -123,8 +123,8 @@ class DLGMImputer(SetsMixin, ELBOImputer):
 
     _paper = PAPER_ELBO | {"n_sets": 10}
 
-    def _resolve(self, m: Bools) -> LatentConfig:
-        return latent_config(self, *m.shape, n_sets=int(self.n_sets))
+    def _resolve(self, encoded: Encoded) -> LatentConfig:
+        return latent_config(self, *encoded.m.shape, n_sets=int(self.n_sets))
 
     def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> Any:
         from psmvae.models.dlgm import DLGM

@@ -127,8 +127,8 @@ class DeepImputer(Imputer):
     _shard: ClassVar[Any] = None
 
     @abstractmethod
-    def _resolve(self, m: Bools) -> Config:
-        """Resolve the parameters for a training table with this mask ``(row, column)``."""
+    def _resolve(self, encoded: Encoded) -> Config:
+        """Resolve the parameters for a training table."""
 
     @abstractmethod
     def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> Any:
@@ -169,7 +169,7 @@ class DeepImputer(Imputer):
 
     def _read(self, X: Any) -> Encoded:
         encoded: Encoded = super()._read(X)
-        self.config_: Any = self._resolve(encoded.m)
+        self.config_: Any = self._resolve(encoded)
         return encoded
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:

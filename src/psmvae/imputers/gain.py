@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psmvae.imputers import checks
-from psmvae.imputers.base import Bools
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.resolve import gain_config
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from psmvae.models.gain import GAIN
     from psmvae.nn.columns import Layout
     from psmvae.nn.noise import Noise
+    from psmvae.table.codec import Encoded
     from psmvae.training.recipe import Recipe
 
 ROWS_AT_ONCE = 8192
@@ -78,8 +78,8 @@ class GAINImputer(DeepImputer):
         if not isinstance(self.network, str) or self.network != "columns":
             super()._check_network()
 
-    def _resolve(self, m: Bools) -> GAINConfig:
-        return gain_config(self, *m.shape)
+    def _resolve(self, encoded: Encoded) -> GAINConfig:
+        return gain_config(self, *encoded.m.shape)
 
     def _make_model(self, layout: Layout, missing_rate: Tensor, noise: Noise) -> GAIN:
         from psmvae.models.gain import GAIN

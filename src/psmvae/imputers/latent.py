@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae._quiet import WITH_REGRESSIONS
+from psmvae._quiet import WITH_STATISTICS
 from psmvae.imputers import checks
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.base import Bools, Floats
@@ -114,7 +114,7 @@ class LatentImputer(DeepImputer):
     numeric_draws: Literal["auto", "pmm"] = "auto"
     advanced: Advanced | None = None
 
-    _libraries = WITH_REGRESSIONS
+    _libraries = WITH_STATISTICS
 
     @property
     def fast_preset_(self) -> bool:

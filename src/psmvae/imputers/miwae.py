@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from psmvae.imputers import checks
-from psmvae.imputers.base import Bools
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.latent import PAPER, LatentImputer
 from psmvae.imputers.resolve import latent_config, resolve_mask_model
 from psmvae.models.config import LatentConfig
 from psmvae.nn.architecture import Network
 from psmvae.nn.settings import MaskModel
+
+if TYPE_CHECKING:
+    from psmvae.table.codec import Encoded
 
 # Two hidden layers of 128, as MIWAE's authors use.
 TWO_LAYERS = Network(width=128, depth=2, residual=False, linear=False)
@@ -61,8 +63,8 @@ class MIWAEImputer(ImportanceWeightedImputer):
 
     _paper = PAPER_IWAE | {"scale": "student"}
 
-    def _resolve(self, m: Bools) -> LatentConfig:
-        return latent_config(self, *m.shape, **self._iwae())
+    def _resolve(self, encoded: Encoded) -> LatentConfig:
+        return latent_config(self, *encoded.m.shape, **self._iwae())
 
 
 @complete
@@ -103,9 +105,9 @@ class NotMIWAEImputer(ImportanceWeightedImputer):
         super()._check_parameters()
         resolve_mask_model(self.mask_model)
 
-    def _resolve(self, m: Bools) -> LatentConfig:
+    def _resolve(self, encoded: Encoded) -> LatentConfig:
         own: dict[str, Any] = self._iwae()
         if self.n_latent == "auto":
-            own["n_latent"] = max(1, m.shape[1] - 1)
+            own["n_latent"] = max(1, encoded.m.shape[1] - 1)
         mask = resolve_mask_model(self.mask_model)
-        return latent_config(self, *m.shape, mask_model=mask, mask_input=False, **own)
+        return latent_config(self, *encoded.m.shape, mask_model=mask, mask_input=False, **own)

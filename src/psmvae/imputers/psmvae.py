@@ -78,10 +78,11 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         Network that predicts the conditional mean of x_mis from x_obs; z and r then model the
         residuals around it. It is pre-trained, and combined with factor analysis by weights that
         minimise the error of the validation cells of each column. "auto" uses one sized to the
-        table for 2,000 rows or more with the mask models "latent" and "none", unless
-        ``validation_fraction`` is 0 or ``scale="student"``. With fewer rows, single imputations of
-        numbers are averaged with the conditional means of a multivariate Normal instead; see
-        `linear_mean_`.
+        table for 2,000 rows or more, and for 500 or more where nonlinear terms improve linear
+        regressions of the columns on each other; with the mask models "latent" and "none", unless
+        ``validation_fraction`` is 0 or ``scale="student"``. With fewer than 2,000 rows, single
+        imputations of numbers are averaged with the conditional means of a multivariate Normal;
+        see `linear_mean_`.
 
     Attributes
     ----------
@@ -225,16 +226,28 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         self._questions(encoded.m)
         return encoded
 
-    def _resolve(self, m: Bools) -> LatentConfig:
+    def _resolve(self, encoded: Encoded) -> LatentConfig:
         mask = self._network_mask()
         return latent_config(
             self,
-            *m.shape,
+            *encoded.m.shape,
             mask_model=mask,
-            n_sets=self._count_sets(m, mask) if self.n_sets == "auto" else int(self.n_sets),
+            n_sets=self._count_sets(encoded.m, mask) if self.n_sets == "auto" else int(self.n_sets),
             pi=self.pi if isinstance(self.pi, str) else float(self.pi),
-            regression=resolve_regression(self.regression, mask, self, len(m)),
+            regression=resolve_regression(
+                self.regression,
+                mask,
+                self,
+                len(encoded.m),
+                lambda: self._nonlinear_gain(encoded),
+            ),
         )
+
+    def _nonlinear_gain(self, encoded: Encoded) -> float:
+        from psmvae.chained.nonlinearity import nonlinear_gain
+
+        columns = tuple(self.schema_.modelled)
+        return nonlinear_gain(columns, encoded.x, encoded.m, self._seed(8))
 
     def _count_sets(self, m: Bools, mask: MaskModel) -> int:
         import torch

@@ -8,6 +8,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._quiet import FORESTS, load_libraries
 from psmvae.chained.tilt import LogOdds
 from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
@@ -246,6 +247,7 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     passes = stage.gain >= SCREEN_NATS and stage.gain >= SCREEN_RATIO * free
     if not (passes or question.assumed):
         return replace(nothing, likelihoods=Likelihoods(free, stage.gain, np.nan))
+    load_libraries(FORESTS)
     stage = fit.run(first=False)
     forest = fit.forest()
     free = max(free, fit.gain(forest), fit.gain(0.5 * (forest + regression)))

@@ -241,11 +241,6 @@ def fit_collapsed(
     start: Floats | None = None,
 ) -> OddsFit:
     """Fit a family after joining the bins that it treats alike, which saves most of the time."""
-    rows = np.column_stack([family.design, family.base])
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
-    if len(distinct) == len(rows):
-        return fit_odds(p_obs, missing, family, others, start=start)
-    # NumPy 2.0 gives the inverse another dimension
-    joined = p_obs @ (which.reshape(-1, 1) == np.arange(len(distinct))).astype(np.float64)
-    small = replace(family, design=distinct[:, :-1], base=distinct[:, -1])
+    small, joins = family.collapsed
+    joined = p_obs if joins is None else p_obs @ joins
     return replace(fit_odds(joined, missing, small, others, start=start), family=family)

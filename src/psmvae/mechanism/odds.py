@@ -12,7 +12,9 @@ Values are grouped into bins, so that the first line is a likelihood of the mask
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +55,20 @@ class Family:
     def gamma(self, theta: Floats) -> Floats:
         """Return γ ``(..., bin)`` of parameters ``(..., parameter)``."""
         return np.asarray(theta @ transposed(self.design) + self.base)
+
+    @cached_property
+    def collapsed(self) -> tuple[Self, Floats | None]:
+        """The family with the bins joined that it treats alike, and the matrix that joins them.
+
+        The matrix ``(bin, joined bin)`` is None where all bins differ. Few bins are faster to fit.
+        """
+        rows = np.column_stack([self.design, self.base])
+        distinct, which = np.unique(rows, axis=0, return_inverse=True)
+        if len(distinct) == len(rows):
+            return self, None
+        # NumPy 2.0 gives the inverse another dimension
+        joins = (which.reshape(-1, 1) == np.arange(len(distinct))).astype(np.float64)
+        return replace(self, design=distinct[:, :-1], base=distinct[:, -1]), joins
 
 
 @dataclass(frozen=True)
@@ -116,6 +132,8 @@ def fit_odds(
     precision = np.zeros((n_own + features.shape[1],) * 2)
     precision[:n_own, :n_own] = family.precision
     precision[n_own:, n_own:] = np.eye(features.shape[1]) * others_precision
+    # keeps the equations solvable
+    ridge = 1e-9 * np.eye(len(precision))
     theta = np.zeros(len(precision))
     y = missing.astype(np.float64)
     if start is not None:
@@ -145,9 +163,8 @@ def fit_odds(
     objective, slopes, log_odds = state(theta)
     for _ in range(N_STEPS):
         p = 0.5 * (1 + np.tanh(0.5 * log_odds))
-        information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision
+        information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision + ridge
         gradient = slopes.T @ (y - p) - precision @ theta
-        information[np.diag_indices_from(information)] += 1e-9
         step = np.linalg.solve(information, gradient)
         step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
         for _ in range(12):
@@ -162,11 +179,10 @@ def fit_odds(
         if gain < TOLERANCE:
             break
     p = 0.5 * (1 + np.tanh(0.5 * log_odds))
-    information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision
-    information[np.diag_indices_from(information)] += 1e-9
+    information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision + ridge
     covariance = np.asarray(np.linalg.inv(information), dtype=np.float64)
     log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
-    log_det_prior = np.linalg.slogdet(precision + 1e-9 * np.eye(len(precision)))[1]
+    log_det_prior = np.linalg.slogdet(precision + ridge)[1]
     log_det = np.linalg.slogdet(information)[1]
     evidence = objective + 0.5 * (log_det_prior - log_det)
     return OddsFit(
