@@ -19,9 +19,9 @@ the package of version 0.1, made by ``git archive b3e2cd2 src | tar x -C FOLDER`
     PSMVAE_DATA_HOME=... python benchmarks/since_0_1.py --old FOLDER/src [--lanes 1] [--seeds 0 1 2]
 
 With several lanes, several processes run at the same time, each on two cores of its own. Records of
-other tables and seeds in the results are kept, with the processor that they were measured on. With
-``--now`` the records of version 0.1 and of MissForest are kept too, which needs the same processor
-and number of lanes; ``--old`` is then not needed.
+other tables, seeds and processors in the results are kept.
+``--keep`` names methods that are not run again, "psmvae 0.1" or "missforest": their records are
+kept too, which needs the same processor and number of lanes.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "since_0_1.json"
 TABLES = ("adult", "credit", "letter", "spam", "wine", "breast")
+KEPT = ("psmvae 0.1", "missforest")
 RATE, DISCRETE_BELOW = 0.2, 20
 # Time limit of psmvae as a fraction of MissForest's seconds; `transform` takes the rest.
 TIME_FRACTION = 0.97
@@ -152,26 +153,27 @@ def race(
 
 
 def markdown(records: list[Record]) -> str:
-    """Means over seeds, one row for each table."""
+    """Means over seeds, one row for each table and processor."""
     lines = [
-        "| table | RMSE of 0.1 | now | now / 0.1 | s of 0.1 | now | now / 0.1 | asked "
+        "| table | processor | RMSE of 0.1 | now | now / 0.1 | s of 0.1 | now | now / 0.1 | asked "
         "| RMSE of MissForest | psmvae in its time | s | seeds |",
-        "| --- " + "| ---: " * 11 + "|",
+        "| --- | --- " + "| ---: " * 11 + "|",
     ]
+    methods = ("psmvae 0.1", "psmvae", "missforest", "psmvae, same time")
+    for table, cpu in dict.fromkeys((record["table"], record["cpu"]) for record in records):
+        here = [one for one in records if (one["table"], one["cpu"]) == (table, cpu)]
 
-    def mean(table: str, method: str, name: str) -> float:
-        return float(
-            np.mean([r[name] for r in records if (r["table"], r["method"]) == (table, method)])
-        )
+        def means(name: str, here: list[Record] = here) -> dict[str, float]:
+            return {
+                method: float(np.mean([one[name] for one in here if one["method"] == method]))
+                for method in methods
+            }
 
-    for table in dict.fromkeys(record["table"] for record in records):
-        methods = ("psmvae 0.1", "psmvae", "missforest", "psmvae, same time")
-        rmse = {name: mean(table, name, "rmse") for name in methods}
-        seconds = {name: mean(table, name, "seconds") for name in methods}
-        n_seeds = len({one["seed"] for one in records if one["table"] == table})
+        rmse, seconds = means("rmse"), means("seconds")
+        n_seeds = len({one["seed"] for one in here})
         asked = f"{ASKED[table]:.2f}" if table in ASKED else ""
         lines.append(
-            f"| {table} | {rmse['psmvae 0.1']:.4f} | {rmse['psmvae']:.4f} "
+            f"| {table} | {cpu} | {rmse['psmvae 0.1']:.4f} | {rmse['psmvae']:.4f} "
             f"| {rmse['psmvae'] / rmse['psmvae 0.1']:.3f} "
             f"| {seconds['psmvae 0.1']:.1f} | {seconds['psmvae']:.1f} "
             f"| {seconds['psmvae'] / seconds['psmvae 0.1']:.2f} | {asked} "
@@ -187,7 +189,7 @@ def main() -> None:
     parser.add_argument("--old", type=Path, help="source folder of version 0.1")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--now", action="store_true", help="run the present version only")
+    parser.add_argument("--keep", nargs="+", choices=KEPT, default=[], help="methods not to run")
     parser.add_argument("--lanes", type=int, default=1, help="processes at the same time")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--job", help=argparse.SUPPRESS)
@@ -196,7 +198,7 @@ def main() -> None:
         job = json.loads(options.job)
         print(json.dumps(fit_one(job["table"], job["seed"], job["method"], job["max_time"])))
         return
-    if options.old is None and not options.now:
+    if options.old is None and "psmvae 0.1" not in options.keep:
         parser.error("--old is needed: the source folder of version 0.1")
     # imported here: a job must import the package that its environment names
     from breast import machine
@@ -212,18 +214,19 @@ def main() -> None:
     lock, about = threading.Lock(), {"cpu": processor(), "lanes": options.lanes}
     if options.out.exists():
         earlier = json.loads(options.out.read_text())["records"]
-        records = [one for one in earlier if (one["table"], one["seed"]) not in wanted]
-        if options.now:
-            kept = [
-                one
-                for one in earlier
-                if (one["table"], one["seed"]) in wanted
-                and one["method"] in ("psmvae 0.1", "missforest")
-            ]
-    if any(one[name] != value for one in kept for name, value in about.items()):
-        raise SystemExit(f"the records were not measured with {about}")
-    if options.now and len(kept) < 2 * len(wanted):
-        raise SystemExit("--now needs records of version 0.1 and of MissForest")
+        again = [
+            (one["table"], one["seed"]) in wanted and one["cpu"] == about["cpu"] for one in earlier
+        ]
+        records = [one for one, out in zip(earlier, again, strict=True) if not out]
+        kept = [
+            one
+            for one, out in zip(earlier, again, strict=True)
+            if out and one["method"] in options.keep
+        ]
+    if any(one["lanes"] != options.lanes for one in kept):
+        raise SystemExit(f"the records were not measured with {options.lanes} lanes")
+    if len(kept) < len(options.keep) * len(wanted):
+        raise SystemExit(f"there are no records of {options.keep} to keep")
 
     def work(lane: int) -> None:
         while True:
@@ -234,7 +237,7 @@ def main() -> None:
             found = race(table, seed, {2 * lane, 2 * lane + 1}, old, kept)
             with lock:
                 records.extend({**one, **about} for one in found)
-                records.sort(key=lambda r: (TABLES.index(r["table"]), r["seed"]))
+                records.sort(key=lambda r: (TABLES.index(r["table"]), r["cpu"], r["seed"]))
                 result = {"machine": machine(), "records": records}
                 options.out.write_text(json.dumps(result, indent=1) + "\n")
             for one in found:

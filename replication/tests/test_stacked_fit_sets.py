@@ -58,6 +58,7 @@ def test_a_stack_of_one_imputer_is_trained_as_by_fit() -> None:
     assert stacked.best_validation_error_ == pytest.approx(alone.best_validation_error_, rel=0.2)
 
 
+@pytest.mark.filterwarnings("ignore:max_time")
 def test_all_stacks_count_their_seconds_from_the_same_start() -> None:
     imputers = [PSMVAEImputer(random_state=k, max_epochs=10**6, max_time=2.0) for k in range(3)]
     seconds: list[float] = []
@@ -88,6 +89,7 @@ def test_tables_of_other_shapes_are_refused_before_training() -> None:
     assert not seen
 
 
+@pytest.mark.filterwarnings("ignore:max_time")
 def test_a_stack_with_the_fast_preset_is_saved_whatever_max_time_is_later(tmp_path: Any) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000, 1)) + 0.3 * rng.normal(size=(2000, 4))

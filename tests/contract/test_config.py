@@ -71,11 +71,13 @@ def test_parameters_are_copied_into_the_config():
     assert config.impute_from == "x_mis"
 
 
-def preset(n_rows=2000, cls=PSMVAEImputer, **parameters):
+def preset(n_rows=2000, cls=PSMVAEImputer, x=None, **parameters):
     """Resolve the configuration for a table of this many rows; nothing is trained."""
     if cls is PSMVAEImputer:
         parameters = {"n_sets": 1} | parameters
-    return cls(device="cpu", **parameters)._resolve(complete(n_rows))
+    imputer = cls(device="cpu", **parameters)
+    table = np.random.default_rng(0).normal(size=(n_rows, 5)) if x is None else x
+    return imputer._resolve(imputer._read(table))
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,23 @@ def test_networks_grow_with_the_table():
 def test_networks_beside_a_regression_are_small():
     assert preset(50_000).network.width == 64
     assert preset(5000).regression.width < preset(50_000).regression.width
+
+
+def test_a_regression_of_nearly_linear_columns_is_narrower_on_a_cpu(monkeypatch):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(3000, 1))
+    linear = z + 0.5 * rng.normal(size=(3000, 4))
+    curved = np.hstack([z, np.abs(z), np.sin(3 * z), z**2]) + 0.1 * rng.normal(size=(3000, 4))
+    assert preset(x=linear).regression.width < preset(x=curved).regression.width
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    imputer = PSMVAEImputer(device="cuda", n_sets=1)
+    encoded = imputer._read(linear)
+    assert imputer._resolve(encoded).regression.width == preset(x=curved).regression.width
+
+
+def test_pretraining_has_larger_batches_on_a_cpu_below_10_000_rows():
+    sizes = [preset(n).pretrain_batch_size for n in (2000, 4500, 9999, 10_000)]
+    assert sizes == [222, 500, 600, 400]
 
 
 def test_paper_settings_leave_no_auto_to_a_preset():

@@ -134,6 +134,7 @@ def test_every_parameter_has_bad_values():
 
 @pytest.mark.parametrize("name", CLASSES)
 class TestConstructor:
+    @pytest.mark.filterwarnings("ignore:max_time")
     def test_limits_of_the_ranges_are_allowed(self, numbers, name):
         parameters = CLASSES[name]().get_params()
         limits = {each: value for each, value in LIMITS.items() if each in parameters}

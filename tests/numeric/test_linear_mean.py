@@ -144,6 +144,7 @@ def test_the_average_is_more_accurate_on_a_linear_table():
     assert errors["average"] < errors["network"]
 
 
+@pytest.mark.filterwarnings("ignore:max_time")
 @pytest.mark.parametrize(
     "settings",
     [

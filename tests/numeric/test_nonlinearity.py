@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from psmvae import PSMVAEImputer
-from psmvae.chained.nonlinearity import nonlinear_gain
+from psmvae.chained.nonlinearity import MAX_PREDICTORS, _most_correlated, nonlinear_gain
 from psmvae.kinds import Column
 
 
@@ -40,6 +40,17 @@ def test_the_gain_of_a_square_is_that_of_the_exact_regressions():
     # or nonlinear is known of the sign of the first column. The others are independent: of the
     # squared errors 1 + 1 + 1 + 1, one becomes .2.
     assert gain(square(20_000)) == pytest.approx(0.2, abs=0.02)
+
+
+def test_regressions_in_a_table_with_many_columns_use_the_most_correlated_ones():
+    x = np.random.default_rng(0).normal(size=(2000, 300))
+    related = [3, 150, 299]
+    x[:, 7] = x[:, related].sum(1)
+    found = _most_correlated(x, np.arange(300) == 7)
+    assert len(found) == MAX_PREDICTORS
+    assert set(related) <= set(found)
+    assert 7 not in found
+    np.testing.assert_array_equal(found, np.sort(found))
 
 
 def test_missing_predictors_and_levels_are_allowed():

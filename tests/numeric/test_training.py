@@ -6,6 +6,8 @@ import torch
 from numeric.small_psmvae import initialised, make_model, make_table, train_model
 from psmvae.nn.noise import Noise
 from psmvae.training.data import TrainingData
+from psmvae.training.latent_recipe import LatentRecipe
+from psmvae.training.loop import train
 from psmvae.training.stopping import EarlyStopping, TimeBudget, validation_error
 
 
@@ -68,6 +70,14 @@ def test_max_time_stops_training():
     result = train_model(make_model(max_epochs=10**6, max_time=0.2), x, m, Noise(0))
     assert 0 < len(result.history) < 10**6
     assert not result.interrupted
+
+
+def test_training_leaves_the_reserved_seconds():
+    x, m = make_table()
+    model = make_model(max_epochs=10**6, max_time=10**6)
+    result = train(LatentRecipe(model), x, m, model.config, Noise(0), reserve=10.0**6)
+    assert result.timed_out
+    assert len(result.history) == 1
 
 
 def test_training_leaves_the_global_random_state_of_torch_alone():

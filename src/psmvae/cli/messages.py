@@ -82,6 +82,8 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
             return "train longer (--epochs, --max-time), or compare with --method mice and mean"
         case w.MaxTimeWarning():
             return "increase --max-time, or fit on fewer rows"
+        case w.MechanismTimeWarning():
+            return "increase --max-time, or leave out columns"
         case e.FormulaDomainWarning():
             return "give --bounds for the columns of the formula"
         case e.IdentifierWarning(column=column):

@@ -190,8 +190,9 @@ class DeepImputer(Imputer):
             with progress_bar(shown=self.verbose) as show:
                 noise, report = Noise(self._seed(3), device), both(show, callback)
                 result = train(
-                    self._recipe(), x, m, self.config_, noise, report, began, shard=self._shard
-                )
+                    self._recipe(), x, m, self.config_, noise, report, began,
+                    shard=self._shard, reserve=self._reserved_seconds(encoded),
+                )  # fmt: skip
             self._finish_fit(result.history, x, m)
             self._fit_draws(encoded, result.validation_mask, began)
             warn_of_fit(self, x, m, timed_out=result.timed_out)
@@ -209,6 +210,11 @@ class DeepImputer(Imputer):
         """Set the attributes that follow from a trained model; subclasses add theirs."""
         del x, m
         self._set_history(history)
+
+    def _reserved_seconds(self, encoded: Encoded) -> float:
+        """Return the seconds of `max_time` that training leaves for `_fit_draws`."""
+        del encoded
+        return 0.0
 
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
         """Fit what draws need beside the model; ``held_out`` are the validation cells."""

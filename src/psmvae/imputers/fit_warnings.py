@@ -21,6 +21,7 @@ __all__ = [
     "FewRowsWarning",
     "ImproperDrawsWarning",
     "MaxTimeWarning",
+    "MechanismTimeWarning",
     "NothingLearnedWarning",
     "UnusedSelfMaskWarning",
 ]
@@ -128,6 +129,24 @@ class MaxTimeWarning(Reported, UserWarning):
         "epochs, and the best weights so far are used"
     )
     _remedy = "increase max_time, or fit on fewer rows"
+
+
+@dataclass(eq=False, repr=False)
+class MechanismTimeWarning(Reported, UserWarning):
+    """`max_time` ended before explanations of the masks of all columns were compared.
+
+    Attributes
+    ----------
+    columns : str
+        Names of the columns without a comparison.
+    """
+
+    columns: str
+    _problem = (
+        "max_time left no time to compare explanations of the missing cells of {columns}, which "
+        "are imputed as if missing at random"
+    )
+    _remedy = "increase max_time, or fit on fewer columns"
 
 
 def warn_of_fit(imputer: DeepImputer, x: Tensor, m: Tensor, *, timed_out: bool) -> None:

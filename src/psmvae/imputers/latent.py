@@ -61,6 +61,9 @@ PAPER: dict[str, Any] = PAPER_TRAINING | {
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
 # Rows whose masks are explained; more would change the odds of going missing by little.
 MAX_MASK_ROWS = 5000
+# Seconds of `max_time` that training leaves for the comparison: for each row of the sample and
+# column with missing cells, as measured on one core, and as a fraction of `max_time` at most.
+SECONDS_PER_MASK_CELL, MECHANISM_FRACTION = 4.5e-5, 0.25
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -258,6 +261,12 @@ class LatentImputer(DeepImputer):
             if self.numeric_draws == "pmm":
                 # the values that are drawn are looked up in the training table
                 self._fit_chains()
+
+    def _reserved_seconds(self, encoded: Encoded) -> float:
+        if self.max_time is None:
+            return 0.0
+        n_cells = len(self._questions(encoded.m)) * min(len(encoded.m), MAX_MASK_ROWS)
+        return min(MECHANISM_FRACTION * float(self.max_time), SECONDS_PER_MASK_CELL * n_cells)
 
     def _averaged(self, encoded: Encoded, began: float) -> list[int]:
         """Return the columns whose predictions are averaged with linear ones."""

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psmvae.imputers.fit_warnings import UnusedSelfMaskWarning, warn_at_caller
+from psmvae.imputers.fit_warnings import (
+    MechanismTimeWarning,
+    UnusedSelfMaskWarning,
+    warn_at_caller,
+)
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask
 from psmvae.table.wording import quoted
@@ -111,6 +115,10 @@ def fit_mechanism(
         deadline=None if max_time is None else began + float(max_time),
     )
     warn_of_unused(imputer.get_params(deep=False)["mask_model"], mechanism, encoded.m)
+    names = [column.name for column in imputer.schema_.modelled]
+    left_out = [names[j] for j in questions if names[j] not in mechanism.findings]
+    if left_out:
+        warn_at_caller(MechanismTimeWarning(quoted(left_out)))
     return mechanism
 
 

@@ -35,6 +35,9 @@ MIN_EPOCHS, MAX_EPOCHS = 100, 1000
 # time in a larger batch.
 PRETRAIN_LIMITS = {"cpu": (140, 8000), "cuda": (600, 32_000)}
 MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 400
+# In tables of fewer than MANY_ROWS rows a CPU takes larger batches: as many epochs of them reach
+# the same error in less time.
+MAX_CPU_PRETRAIN_BATCH = 600
 # The larger regression of tables with many rows takes longer to converge on a CPU.
 LARGE_PRETRAIN_EPOCHS = 160
 # Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
@@ -52,6 +55,10 @@ SECONDS_PER_ROW, FEW_ROWS, MANY_ROWS = 0.01, 2000, 10_000
 # remove this fraction of the squared error of linear regressions of its columns on each other.
 # Chosen by letter, wine, adult, credit, spam and simulated tables, with seeds that no result uses.
 MIN_REGRESSION_ROWS, MIN_NONLINEAR_GAIN = 500, 0.02
+# Where the nonlinear terms remove less than this, a CPU trains a smaller regression in tables of
+# FEW_ROWS rows or more, which takes less time for the same error (wine, adult, credit). That of
+# tables with stronger nonlinear relations would be higher (letter).
+MIN_WIDE_NONLINEAR_GAIN = 0.075
 # Linear predictions are averaged with those of the networks in tables of fewer than FEW_ROWS rows,
 # unless the matrices of their patterns take more operations than this to invert: about a second.
 MAX_LINEAR_WORK = 2e8
@@ -74,6 +81,7 @@ class Preset:
 
 
 REGRESSION = Network(width=192, depth=3, residual=False, linear=False, smooth=True)
+NARROW_REGRESSION = replace(REGRESSION, width=128)
 LARGE_REGRESSION = replace(REGRESSION, width=256, depth=4)
 STANDARD = Preset(None, 1e-3, 0.25, 3000, 100)
 # Beside a regression the networks model residuals only, and small ones suffice.
@@ -112,9 +120,12 @@ def batch_size_for(n_rows: int) -> int:
     return max(32, min(512, n_rows // 8))
 
 
-def pretrain_batch_size_for(n_rows: int) -> int:
+def pretrain_batch_size_for(n_rows: int, device: str) -> int:
     """Some 13 steps of pre-training an epoch, or more where the table has many rows."""
-    return max(MIN_PRETRAIN_BATCH, min(MAX_PRETRAIN_BATCH, n_rows // 13))
+    n_steps, largest = 13, MAX_PRETRAIN_BATCH
+    if device == "cpu" and FEW_ROWS <= n_rows < MANY_ROWS:
+        n_steps, largest = 9, MAX_CPU_PRETRAIN_BATCH
+    return max(MIN_PRETRAIN_BATCH, min(largest, n_rows // n_steps))
 
 
 def max_epochs_for(n_rows: int, batch_size: int) -> int:
@@ -177,10 +188,10 @@ def latent_config(
         # the steps that follow pre-training are few, and their time grows with the batch
         shared["batch_size"] = min(shared["batch_size"], POST_PRETRAIN_BATCH)
     scale, latent = imputer.scale, imputer.n_latent
-    pretrain_size = pretrain_batch_size_for(n_rows)
-    n_batches = n_pretrain_batches(n_rows, pretrain_size)
     options = imputer.advanced or Advanced()
     device = checks.torch_device(imputer.device).type
+    pretrain_size = pretrain_batch_size_for(n_rows, device)
+    n_batches = n_pretrain_batches(n_rows, pretrain_size)
     epochs, steps = PRETRAIN_LIMITS[device]
     if n_rows >= MANY_ROWS:
         epochs = max(epochs, LARGE_PRETRAIN_EPOCHS)
@@ -224,18 +235,20 @@ def resolve_regression(
 ) -> Any:
     """Return None for "auto" where a regression does not pay, or is unusable.
 
-    It pays in a table of many rows, or of fewer with nonlinear relations. ``nonlinear_gain`` is
-    called only where it decides.
+    It pays in a table of many rows, or of fewer with nonlinear relations. On a CPU these also
+    decide on its size. ``nonlinear_gain`` is called only where it decides.
     """
     if setting != "auto":
         return setting
     usable = imputer.scale != "student" and isinstance(mask, LatentMask | NoMask)
-    if not usable or imputer.validation_fraction == 0:
+    if not usable or imputer.validation_fraction == 0 or n_rows < MIN_REGRESSION_ROWS:
         return None
-    pays = n_rows >= FEW_ROWS
-    if MIN_REGRESSION_ROWS <= n_rows < FEW_ROWS:
-        pays = nonlinear_gain() >= MIN_NONLINEAR_GAIN
-    return "auto" if pays else None
+    if n_rows < FEW_ROWS:
+        return "auto" if nonlinear_gain() >= MIN_NONLINEAR_GAIN else None
+    on_cpu = checks.torch_device(imputer.device).type == "cpu"
+    if on_cpu and nonlinear_gain() < MIN_WIDE_NONLINEAR_GAIN:
+        return REGRESSION if n_rows >= MANY_ROWS else NARROW_REGRESSION
+    return "auto"
 
 
 def averaged_columns(mask: MaskModel, columns: Sequence[Column], m: Bools) -> list[int]:

@@ -67,6 +67,7 @@ def train(
     began: float | None = None,
     wrap_loss: LossWrapper | None = None,
     shard: Shard | None = None,
+    reserve: float = 0.0,
 ) -> TrainingResult:
     """Train all members of a model side by side.
 
@@ -76,11 +77,11 @@ def train(
 
     ``shard`` is this process's part of each batch in data-parallel training. Its first process
     decides by its clock and its validation errors, so that all take the same steps; Ctrl-C is then
-    not deferred.
+    not deferred. ``reserve`` are the seconds of ``max_time`` that the caller needs afterwards.
     """
     shard = shard or Shard()
     began = shard.agree(time.perf_counter() if began is None else began)
-    budget = TimeBudget(config.max_time, x.device, began, shard=shard)
+    budget = TimeBudget(config.max_time, x.device, began, reserve, shard)
     data, order = _prepare(x, m, config, noise)
     recipe.initialise(data, noise)
     calibration_fraction = _reserve_calibration(recipe, data, budget)
@@ -131,9 +132,10 @@ def _reserve_calibration(recipe: Recipe, data: TrainingData, budget: TimeBudget)
     multiple = recipe.calibration_sample(data)
     end = budget.now()
     needed = multiple * (end - validated)
-    available = min(MAX_CALIBRATION_FRACTION * max_time, max_time - (end - budget.began))
+    left = max_time - budget.reserve - (end - budget.began)
+    available = min(MAX_CALIBRATION_FRACTION * max_time, left)
     fraction = min(1.0, max(available, 0.0) / max(needed, 1e-9))
-    budget.reserve = fraction * needed + validated - start
+    budget.reserve += fraction * needed + validated - start
     return fraction
 
 

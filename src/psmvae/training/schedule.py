@@ -13,7 +13,7 @@ LEARNING_RATE, BATCH_SIZE = 4e-3, 200
 WARM_UP_STEPS = 200
 # Relative reduction of the validation error in the second half of the steps so far that is worth
 # going on for: less on a GPU, which takes several times as many steps in the same time.
-WORTHWHILE_GAIN = {"cpu": 0.007, "cuda": 0.0025}
+WORTHWHILE_GAIN = {"cpu": 0.005, "cuda": 0.0025}
 # Number of steps before the first comparison.
 MIN_STEPS = 600
 # The constant rate takes at most this fraction of the steps or of the time. The decay takes
