@@ -148,7 +148,13 @@ def test_level_and_null_of_sensitivity_analyses_are_kept(study):
     assert data["operation"] == "multiply"
     np.testing.assert_array_equal(np.ravel(data["margin"]), tp.margin)
     compared = psmvae.compare_assumptions(
-        df, mean_of_y, ["complete cases", "mar"], imputer=psmvae.MICEImputer(), m=3, **given
+        df,
+        mean_of_y,
+        ["complete cases", "mar"],
+        imputer=psmvae.MICEImputer(),
+        random_state=0,
+        m=3,
+        **given,
     )
     data = collect(df, mi=mi, sensitivity=[tp, compared])
     assert {(one["null"], one["alpha"]) for one in data["results"]["assumptions"]} == {(0.5, 0.2)}
