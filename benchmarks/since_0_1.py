@@ -162,14 +162,11 @@ def markdown(records: list[Record]) -> str:
     methods = ("psmvae 0.1", "psmvae", "missforest", "psmvae, same time")
     for table, cpu in dict.fromkeys((record["table"], record["cpu"]) for record in records):
         here = [one for one in records if (one["table"], one["cpu"]) == (table, cpu)]
-
-        def means(name: str, here: list[Record] = here) -> dict[str, float]:
-            return {
-                method: float(np.mean([one[name] for one in here if one["method"] == method]))
-                for method in methods
-            }
-
-        rmse, seconds = means("rmse"), means("seconds")
+        of_method = {name: [one for one in here if one["method"] == name] for name in methods}
+        rmse, seconds = (
+            {name: float(np.mean([one[what] for one in of_method[name]])) for name in methods}
+            for what in ("rmse", "seconds")
+        )
         n_seeds = len({one["seed"] for one in here})
         asked = f"{ASKED[table]:.2f}" if table in ASKED else ""
         lines.append(

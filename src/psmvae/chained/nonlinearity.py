@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from psmvae._blas import one_blas_thread
 from psmvae.chained.basis import Basis
+from psmvae.chained.nearest import nearest
 from psmvae.chained.predictors import Predictors
 
 if TYPE_CHECKING:
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Fewest observed cells of a column.
-MIN_CELLS = 100
-# Rows and numeric columns at most, which are random ones of a larger table. A table of FEW_ROWS
-# rows or more takes longer to fit, and can afford a more precise estimate.
-FEW_ROWS = 2000
-MAX_ROWS, MAX_COLUMNS = {"few": 1000, "many": 2000}, {"few": 8, "many": 16}
+# Rows and numeric columns at most, which are random ones of a larger table, and fewest observed
+# cells of a column.
+MAX_ROWS, MAX_COLUMNS, MIN_CELLS = 1000, 8, 100
 # Precisions of the prior of the coefficients; the best for the held-out cells counts.
 RIDGES = (1.0, 10.0, 100.0)
 # Predictors of a regression at most: those most correlated with the column.
@@ -30,7 +28,15 @@ MAX_PREDICTORS = 100
 N_FOLDS = 2
 
 
-def nonlinear_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) -> float:
+def nonlinear_gain(
+    columns: tuple[Column, ...],
+    x: Floats,
+    m: Bools,
+    seed: int,
+    *,
+    max_rows: int = MAX_ROWS,
+    max_columns: int = MAX_COLUMNS,
+) -> float:
     """Return the fraction of linear regressions' squared error that nonlinear terms remove.
 
     Each numeric column is regressed on the other columns, linearly and with the terms of `Basis`.
@@ -45,6 +51,8 @@ def nonlinear_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) 
         Model values and mask.
     seed : int
         Seed of rows, columns, folds and terms.
+    max_rows, max_columns : int
+        Rows to use, and numeric columns to regress on the others, at most.
 
     Returns
     -------
@@ -52,8 +60,7 @@ def nonlinear_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) 
         0 where nonlinear terms do not help, 1 where they remove all of the error.
     """
     rng = np.random.default_rng(seed)
-    size = "few" if len(x) < FEW_ROWS else "many"
-    rows = rng.permutation(len(x))[: MAX_ROWS[size]]
+    rows = rng.permutation(len(x))[:max_rows]
     x, m = x[rows], m[rows]
     used = [j for j in range(len(columns)) if m[:, j].any()]
     numeric = [j for j in used if not columns[j].levels and m[:, j].sum() >= MIN_CELLS]
@@ -67,11 +74,12 @@ def nonlinear_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) 
     fold = np.arange(len(x)) % N_FOLDS
     linear = nonlinear = 0.0
     with one_blas_thread():
-        for j in rng.permutation(numeric)[: MAX_COLUMNS[size]]:
-            own, at = m[:, j], predictors.group == used.index(j)
-            y, nearest = z[own][:, at][:, 0], _most_correlated(z[own], at)
-            others, low, high = z[own][:, nearest], predictors.low, predictors.high
-            basis = Basis.make(others, y, low[nearest], high[nearest], rng)
+        for j in rng.permutation(numeric)[:max_columns]:
+            own, k = m[:, j], used.index(j)
+            y = z[:, predictors.group == k][:, :1]
+            at = nearest(z, predictors.group, y, m[:, [j]], np.array([k]), MAX_PREDICTORS)[0]
+            y, others = y[own, 0], z[own][:, at]
+            basis = Basis.make(others, y, predictors.low[at], predictors.high[at], rng)
             terms = np.empty((len(y), basis.n_terms))
             basis.write(others, terms)
             without = _held_out_error(others, y, fold[own])
@@ -79,18 +87,6 @@ def nonlinear_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) 
             both = np.concatenate([others, terms], 1)
             nonlinear += min(without, _held_out_error(both, y, fold[own]))
     return 1 - nonlinear / linear if linear > 0 else 0.0
-
-
-def _most_correlated(z: Floats, target: Bools) -> NDArray[np.intp]:
-    """Return the predictors most correlated with the target, in their order."""
-    others = np.flatnonzero(~target)
-    if len(others) <= MAX_PREDICTORS:
-        return others
-    centred = z - z.mean(0)
-    scale = np.maximum(np.sqrt((centred**2).mean(0)), 1e-12)
-    correlation = np.abs(centred[:, target][:, 0] @ centred / len(z)) / scale
-    nearest = np.argsort(-correlation[others], kind="stable")[:MAX_PREDICTORS]
-    return np.sort(others[nearest])
 
 
 def _held_out_error(design: Floats, y: Floats, fold: NDArray[np.intp]) -> float:

@@ -123,13 +123,16 @@ def fit_mechanism(
 
 
 def warn_of_unused(setting: Any, mechanism: Mechanism, m: Bools) -> None:
-    """Warn of incomplete columns that a setting names and imputations do not use."""
+    """Warn of incomplete columns that a setting names and whose masks say too little."""
     if not isinstance(setting, SelfMask) or setting.columns is None:
         return
     unused = [
         column.name
         for j, column in enumerate(mechanism.columns)
-        if column.name in setting.columns and not m[:, j].all() and j not in mechanism.tilts
+        if column.name in setting.columns
+        and column.name in mechanism.findings
+        and not m[:, j].all()
+        and j not in mechanism.tilts
     ]
     if unused:
         warn_at_caller(UnusedSelfMaskWarning(quoted(unused)))

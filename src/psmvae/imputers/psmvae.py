@@ -12,6 +12,8 @@ from psmvae.imputers.latent import PAPER, ELBOImputer
 from psmvae.imputers.nonignorable import AUTO, SELF, asks, questions_of
 from psmvae.imputers.options import Advanced
 from psmvae.imputers.resolve import (
+    FEW_ROWS,
+    NONLINEAR_GAIN_SAMPLE,
     averaged_columns,
     latent_config,
     resolve_mask_model,
@@ -247,7 +249,8 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         from psmvae.chained.nonlinearity import nonlinear_gain
 
         columns = tuple(self.schema_.modelled)
-        return nonlinear_gain(columns, encoded.x, encoded.m, self._seed(8))
+        sample = NONLINEAR_GAIN_SAMPLE if len(encoded.m) >= FEW_ROWS else {}
+        return nonlinear_gain(columns, encoded.x, encoded.m, self._seed(8), **sample)
 
     def _count_sets(self, m: Bools, mask: MaskModel) -> int:
         import torch

@@ -55,10 +55,12 @@ SECONDS_PER_ROW, FEW_ROWS, MANY_ROWS = 0.01, 2000, 10_000
 # remove this fraction of the squared error of linear regressions of its columns on each other.
 # Chosen by letter, wine, adult, credit, spam and simulated tables, with seeds that no result uses.
 MIN_REGRESSION_ROWS, MIN_NONLINEAR_GAIN = 500, 0.02
-# Where the nonlinear terms remove less than this, a CPU trains a smaller regression in tables of
-# FEW_ROWS rows or more, which takes less time for the same error (wine, adult, credit). That of
-# tables with stronger nonlinear relations would be higher (letter).
+# In tables of FEW_ROWS rows or more, a CPU trains a smaller regression where the nonlinear terms
+# remove less than this: the error is the same in less time (wine, adult, credit). Where they remove
+# more, a smaller regression has a higher error (letter). Such a table takes longer to fit, and can
+# afford to estimate the fraction from more rows and columns.
 MIN_WIDE_NONLINEAR_GAIN = 0.075
+NONLINEAR_GAIN_SAMPLE = {"max_rows": 2000, "max_columns": 16}
 # Linear predictions are averaged with those of the networks in tables of fewer than FEW_ROWS rows,
 # unless the matrices of their patterns take more operations than this to invert: about a second.
 MAX_LINEAR_WORK = 2e8
@@ -121,7 +123,7 @@ def batch_size_for(n_rows: int) -> int:
 
 
 def pretrain_batch_size_for(n_rows: int, device: str) -> int:
-    """Some 13 steps of pre-training an epoch, or more where the table has many rows."""
+    """Some 9 or 13 steps of pre-training an epoch, or more where the table has many rows."""
     n_steps, largest = 13, MAX_PRETRAIN_BATCH
     if device == "cpu" and FEW_ROWS <= n_rows < MANY_ROWS:
         n_steps, largest = 9, MAX_CPU_PRETRAIN_BATCH
