@@ -35,9 +35,9 @@ MIN_EPOCHS, MAX_EPOCHS = 100, 1000
 # time in a larger batch.
 PRETRAIN_LIMITS = {"cpu": (140, 8000), "cuda": (600, 32_000)}
 MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 400
-# In tables of fewer than MANY_ROWS rows a CPU takes larger batches: as many epochs of them reach
-# the same error in less time.
-MAX_CPU_PRETRAIN_BATCH = 600
+# A CPU takes larger batches, in tables of fewer than MANY_ROWS rows and of more: as many epochs of
+# them reach the same error in less time.
+MAX_CPU_PRETRAIN_BATCHES = (600, 500)
 # The larger regression of tables with many rows takes longer to converge on a CPU.
 LARGE_PRETRAIN_EPOCHS = 160
 # Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
@@ -84,7 +84,10 @@ class Preset:
 
 REGRESSION = Network(width=192, depth=3, residual=False, linear=False, smooth=True)
 NARROW_REGRESSION = replace(REGRESSION, width=128)
-LARGE_REGRESSION = replace(REGRESSION, width=256, depth=4)
+LARGE_REGRESSION = {
+    "cpu": replace(REGRESSION, width=232, depth=4),
+    "cuda": replace(REGRESSION, width=256, depth=4),
+}
 STANDARD = Preset(None, 1e-3, 0.25, 3000, 100)
 # Beside a regression the networks model residuals only, and small ones suffice.
 STANDARD_PRETRAINED = replace(
@@ -125,8 +128,8 @@ def batch_size_for(n_rows: int) -> int:
 def pretrain_batch_size_for(n_rows: int, device: str) -> int:
     """Some 9 or 13 steps of pre-training an epoch, or more where the table has many rows."""
     n_steps, largest = 13, MAX_PRETRAIN_BATCH
-    if device == "cpu" and FEW_ROWS <= n_rows < MANY_ROWS:
-        n_steps, largest = 9, MAX_CPU_PRETRAIN_BATCH
+    if device == "cpu" and n_rows >= FEW_ROWS:
+        n_steps, largest = 9, MAX_CPU_PRETRAIN_BATCHES[n_rows >= MANY_ROWS]
     return max(MIN_PRETRAIN_BATCH, min(largest, n_rows // n_steps))
 
 
@@ -179,19 +182,19 @@ def latent_config(
     imputer: LatentImputer, n_rows: int, n_columns: int, *, regression: Any = None, **own: Any
 ) -> LatentConfig:
     """Resolve the parameters of an imputer with latent variables."""
+    device = checks.torch_device(imputer.device).type
     fast = is_fast(imputer, n_rows)
     preset = FAST if fast else STANDARD
     if regression is not None:
         preset = FAST_PRETRAINED if fast else STANDARD_PRETRAINED
         if not fast and n_rows >= MANY_ROWS:
-            preset = replace(preset, regression=LARGE_REGRESSION)
+            preset = replace(preset, regression=LARGE_REGRESSION[device])
     shared = _training(imputer, preset, n_rows, n_columns)
     if regression is not None and imputer.batch_size == "auto":
         # the steps that follow pre-training are few, and their time grows with the batch
         shared["batch_size"] = min(shared["batch_size"], POST_PRETRAIN_BATCH)
     scale, latent = imputer.scale, imputer.n_latent
     options = imputer.advanced or Advanced()
-    device = checks.torch_device(imputer.device).type
     pretrain_size = pretrain_batch_size_for(n_rows, device)
     n_batches = n_pretrain_batches(n_rows, pretrain_size)
     epochs, steps = PRETRAIN_LIMITS[device]

@@ -41,16 +41,14 @@ class Linear(nn.Module):
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """X W + b with weights ``(member, in, out)`` and biases ``(member, 1, out)``."""
-    rows = x.reshape(x.shape[0], -1, x.shape[-1])
     if x.shape[0] == 1:
         # addmm is faster than a batched product of size one
-        one, single = rows.squeeze(0), weight.squeeze(0)
-        y = torch.mm(one, single) if bias is None else torch.addmm(bias.flatten(), one, single)
-    elif bias is None:
-        y = torch.bmm(rows, weight)
+        rows, single = x.flatten(0, -2), weight.squeeze(0)
+        y = torch.mm(rows, single) if bias is None else torch.addmm(bias.flatten(), rows, single)
     else:
-        y = torch.baddbmm(bias, rows, weight)
-    return y.reshape(*x.shape[:-1], weight.shape[-1])
+        rows = x.reshape(x.shape[0], -1, x.shape[-1])
+        y = torch.bmm(rows, weight) if bias is None else torch.baddbmm(bias, rows, weight)
+    return y.view(*x.shape[:-1], weight.shape[-1])
 
 
 class Norm(nn.Module):

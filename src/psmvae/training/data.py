@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -58,7 +59,7 @@ class TrainingData:
         """Whether all members have the same rows."""
         return self.x.shape[0] == 1
 
-    @property
+    @cached_property
     def has_validation_cells(self) -> bool:
         """Whether the validation error of every member can be measured."""
         return bool(self.validation_mask[:, :MAX_VALIDATION_ROWS].flatten(1).any(1).all())

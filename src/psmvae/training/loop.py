@@ -21,7 +21,7 @@ from psmvae.training.data import TrainingData
 from psmvae.training.pretrain import pretrain
 from psmvae.training.progress import Progress
 from psmvae.training.recipe import Recipe
-from psmvae.training.schedule import WORTHWHILE_GAIN, Schedule
+from psmvae.training.schedule import Schedule
 from psmvae.training.shard import Shard
 from psmvae.training.step import training_step
 from psmvae.training.stopping import EarlyStopping, TimeBudget, defer_interrupt, validation_error
@@ -194,7 +194,7 @@ class Trainer:
         schedule = Schedule(
             config.pretrain_steps,
             min(config.pretrain_batch_size, data.n_rows),
-            WORTHWHILE_GAIN[data.x.device.type],
+            data.x.device.type,
         )
 
         def time_used() -> float:
