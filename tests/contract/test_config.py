@@ -75,7 +75,7 @@ def preset(n_rows=2000, cls=PSMVAEImputer, x=None, **parameters):
     """Resolve the configuration for a table of this many rows; nothing is trained."""
     if cls is PSMVAEImputer:
         parameters = {"n_sets": 1} | parameters
-    imputer = cls(device="cpu", **parameters)
+    imputer = cls(**{"device": "cpu"} | parameters)
     table = np.random.default_rng(0).normal(size=(n_rows, 5)) if x is None else x
     return imputer._resolve(imputer._read(table))
 
@@ -151,21 +151,32 @@ def test_networks_beside_a_regression_are_small():
     assert preset(5000).regression.width < preset(50_000).regression.width
 
 
-def test_a_regression_of_nearly_linear_columns_is_narrower_on_a_cpu(monkeypatch):
+def linear_and_curved(n_rows):
     rng = np.random.default_rng(0)
-    z = rng.normal(size=(3000, 1))
-    linear = z + 0.5 * rng.normal(size=(3000, 4))
-    curved = np.hstack([z, np.abs(z), np.sin(3 * z), z**2]) + 0.1 * rng.normal(size=(3000, 4))
-    assert preset(x=linear).regression.width < preset(x=curved).regression.width
+    z = rng.normal(size=(n_rows, 1))
+    curved = np.hstack([z, np.abs(z), np.sin(3 * z), z**2]) + 0.1 * rng.normal(size=(n_rows, 4))
+    return z + 0.5 * rng.normal(size=(n_rows, 4)), curved
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "on_cpu", "on_gpu"),
+    [(3000, [128, 192], [192, 192]), (10_000, [192, 232], [256, 256])],
+)
+def test_a_regression_is_narrower_on_a_cpu_and_for_linear_columns(
+    n_rows, on_cpu, on_gpu, monkeypatch
+):
+    tables = linear_and_curved(n_rows)
+    assert [preset(x=x).regression.width for x in tables] == on_cpu
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    imputer = PSMVAEImputer(device="cuda", n_sets=1)
-    encoded = imputer._read(linear)
-    assert imputer._resolve(encoded).regression.width == preset(x=curved).regression.width
+    assert [preset(x=x, device="cuda").regression.width for x in tables] == on_gpu
 
 
-def test_pretraining_has_larger_batches_on_a_cpu_below_10_000_rows():
-    sizes = [preset(n).pretrain_batch_size for n in (2000, 4500, 9999, 10_000)]
-    assert sizes == [222, 500, 600, 400]
+def test_pretraining_has_larger_batches_on_a_cpu(monkeypatch):
+    n_rows = (2000, 4500, 9999, 10_000)
+    assert [preset(n).pretrain_batch_size for n in n_rows] == [222, 500, 600, 500]
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    on_gpu = [preset(n, device="cuda").pretrain_batch_size for n in n_rows]
+    assert on_gpu == [200, 346, 400, 400]
 
 
 def test_paper_settings_leave_no_auto_to_a_preset():
