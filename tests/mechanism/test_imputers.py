@@ -286,10 +286,10 @@ def test_without_a_question_there_is_no_mechanism(step):
 def test_a_passed_time_limit_leaves_the_masks_unexplained(step):
     with pytest.warns() as caught:
         imputer = PSMVAEImputer(max_time=0.01, random_state=0, n_draws=5, device="cpu").fit(step[0])
-    told = {type(one.message).__name__: str(one.message) for one in caught}
-    assert "MaxTimeWarning" in told
+    messages = {type(one.message).__name__: str(one.message) for one in caught}
+    assert "MaxTimeWarning" in messages
     for name in step[0].columns[step[0].isna().any()]:
-        assert f"'{name}'" in told["MechanismTimeWarning"]
+        assert f"'{name}'" in messages["MechanismTimeWarning"]
     assert len(imputer.mechanism_) == 0
     assert imputer.risk_sets_ is None
     assert not imputer.transform(step[0]).isna().any().any()
@@ -331,7 +331,7 @@ def test_warnings_of_a_fit_name_the_line_that_called_it(cls, options, method):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         getattr(imputer, method)(table)
-    told = {type(each.message).__name__: each.filename for each in caught}
-    assert "UnusedSelfMaskWarning" in told
-    assert ("FewRowsWarning" in told) == (cls is PSMVAEImputer)
-    assert set(told.values()) == {__file__}
+    files = {type(each.message).__name__: each.filename for each in caught}
+    assert "UnusedSelfMaskWarning" in files
+    assert ("FewRowsWarning" in files) == (cls is PSMVAEImputer)
+    assert set(files.values()) == {__file__}

@@ -35,9 +35,9 @@ MIN_EPOCHS, MAX_EPOCHS = 100, 1000
 # time in a larger batch.
 PRETRAIN_LIMITS = {"cpu": (140, 8000), "cuda": (600, 32_000)}
 MIN_PRETRAIN_BATCH, MAX_PRETRAIN_BATCH = 200, 400
-# A CPU takes larger batches, in tables of fewer than MANY_ROWS rows and of more: as many epochs of
-# them reach the same error in less time.
-MAX_CPU_PRETRAIN_BATCHES = (600, 500)
+# A CPU takes larger batches from FEW_ROWS and from MANY_ROWS rows on: as many epochs of them reach
+# the same error in less time.
+MAX_CPU_PRETRAIN_BATCH, MAX_CPU_PRETRAIN_BATCH_MANY_ROWS = 600, 500
 # The larger regression of tables with many rows takes longer to converge on a CPU.
 LARGE_PRETRAIN_EPOCHS = 160
 # Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
@@ -129,7 +129,9 @@ def pretrain_batch_size_for(n_rows: int, device: str) -> int:
     """Some 9 or 13 steps of pre-training an epoch, or more where the table has many rows."""
     n_steps, largest = 13, MAX_PRETRAIN_BATCH
     if device == "cpu" and n_rows >= FEW_ROWS:
-        n_steps, largest = 9, MAX_CPU_PRETRAIN_BATCHES[n_rows >= MANY_ROWS]
+        many = n_rows >= MANY_ROWS
+        n_steps = 9
+        largest = MAX_CPU_PRETRAIN_BATCH_MANY_ROWS if many else MAX_CPU_PRETRAIN_BATCH
     return max(MIN_PRETRAIN_BATCH, min(largest, n_rows // n_steps))
 
 
