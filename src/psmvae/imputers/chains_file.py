@@ -1,4 +1,4 @@
-"""Fitted chains, linear predictions and mechanisms in the state of an imputer."""
+"""Fitted chains, linear predictions, trees and mechanisms in the state of an imputer."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psmvae.chained.chains import Chains
     from psmvae.imputers.linear_mean import LinearMean
+    from psmvae.imputers.residual_trees import ResidualTrees
     from psmvae.kinds import Column
     from psmvae.mechanism.table import Mechanism
 
 State = tuple[dict[str, Any], dict[str, Any]]
 CHAINS, LINEAR_MEAN, MECHANISM = "chains", "linear_mean", "mechanism"
+RESIDUAL_TREES = "residual_trees"
 
 
 def add_chains(arrays: dict[str, Any], plain: dict[str, Any], chains: Chains | None) -> State:
@@ -56,6 +58,27 @@ def take_linear_mean(
     from psmvae.imputers.linear_mean import LinearMean
 
     return LinearMean.restore(tuple(columns), own, plain[LINEAR_MEAN])
+
+
+def add_residual_trees(
+    arrays: dict[str, Any], plain: dict[str, Any], trees: ResidualTrees | None
+) -> State:
+    """Return the state of an imputer with its residual trees, if it has any."""
+    if trees is None:
+        return arrays, plain | {RESIDUAL_TREES: None}
+    return _add(arrays, plain, RESIDUAL_TREES, trees.arrays(), list(trees.trees))
+
+
+def take_residual_trees(
+    columns: Sequence[Column], arrays: dict[str, Any], plain: dict[str, Any]
+) -> ResidualTrees | None:
+    """Remove the residual trees from the arrays of `add_residual_trees` and return them."""
+    own = _take(arrays, RESIDUAL_TREES)
+    if plain[RESIDUAL_TREES] is None:
+        return None
+    from psmvae.imputers.residual_trees import ResidualTrees
+
+    return ResidualTrees.restore(len(columns), own, plain[RESIDUAL_TREES])
 
 
 def add_mechanism(

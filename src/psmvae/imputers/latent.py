@@ -20,9 +20,11 @@ from psmvae.imputers.chains_file import (
     add_chains,
     add_linear_mean,
     add_mechanism,
+    add_residual_trees,
     take_chains,
     take_linear_mean,
     take_mechanism,
+    take_residual_trees,
 )
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
 from psmvae.imputers.nonignorable import fit_mechanism, mechanism_facts
@@ -33,8 +35,10 @@ from psmvae.imputers.proper import (
     draw_chains,
     learn,
     predictions,
+    sample_predictions,
     sample_rows,
 )
+from psmvae.imputers.residual_trees import MAX_ROWS as MAX_TREE_ROWS
 from psmvae.nn.architecture import Network
 from psmvae.table.codec import Encoded
 
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
     from psmvae.chained.chains import Chains, Learned
     from psmvae.imputers.linear_mean import LinearMean
+    from psmvae.imputers.residual_trees import ResidualTrees
     from psmvae.inference.posterior import Posterior
     from psmvae.mechanism.question import Question
     from psmvae.mechanism.table import Mechanism
@@ -105,6 +110,9 @@ class LatentImputer(DeepImputer):
     linear_mean_ : LinearMean or None
         Linear predictions that are averaged with those of the networks, and their weights. None
         unless the training table is small; see `regression` of `PSMVAEImputer`.
+    residual_trees_ : ResidualTrees or None
+        Trees that correct the predictions of the networks, and their weights. None unless few
+        columns of the training table are incomplete; see `regression` of `PSMVAEImputer`.
     mechanism_ : Mechanism or None
         What explains the masks of each column with missing cells, and the odds of going missing of
         columns whose values explain their masks. None where `mask_model` does not ask for it.
@@ -240,6 +248,7 @@ class LatentImputer(DeepImputer):
     def _read(self, X: Any) -> Encoded:
         # a callback may impute while the model is trained
         self.linear_mean_: LinearMean | None = None
+        self.residual_trees_: ResidualTrees | None = None
         self._chains: Chains | None = None
         self._unfitted_chains: UnfittedChains | None = None
         self.mechanism_: Mechanism | None = None
@@ -248,12 +257,24 @@ class LatentImputer(DeepImputer):
     def _fit_draws(self, encoded: Encoded, held_out: Tensor | None, began: float) -> None:
         questions = self._questions(encoded.m)
         averaged = self._averaged(encoded, began)
+        # `encoded` stays the whole table, for the chains
+        table, hidden = encoded, held_out
+        corrected: dict[int, Floats] = {}
+        if columns := self._corrected(encoded, began):
+            table, hidden = sample_rows(encoded, held_out, MAX_TREE_ROWS, self._seed(6))
+            corrected = self._fit_residual_trees(
+                table, learn(self, table, hidden, columns), columns
+            )
         if questions or averaged:
-            sample, hidden = sample_rows(encoded, held_out, MAX_MASK_ROWS, self._seed(6))
+            corrected = sample_predictions(corrected, MAX_MASK_ROWS, self._seed(6))
+            sample, hidden = sample_rows(table, hidden, MAX_MASK_ROWS, self._seed(6))
             learned = learn(self, sample, hidden, sorted({*questions, *averaged}))
             if averaged:
                 self._fit_linear_mean(sample, {j: learned[j] for j in averaged})
             if questions:
+                learned |= {
+                    j: replace(learned[j], prediction=each) for j, each in corrected.items()
+                }
                 learned = self._with_linear_mean(sample, learned, questions)
                 self.mechanism_ = fit_mechanism(self, sample, learned, questions, began)
         if self.draws == "proper":
@@ -270,6 +291,11 @@ class LatentImputer(DeepImputer):
 
     def _averaged(self, encoded: Encoded, began: float) -> list[int]:
         """Return the columns whose predictions are averaged with linear ones."""
+        del encoded, began
+        return []
+
+    def _corrected(self, encoded: Encoded, began: float) -> list[int]:
+        """Return the columns whose predictions are corrected by trees."""
         del encoded, began
         return []
 
@@ -295,12 +321,26 @@ class LatentImputer(DeepImputer):
         )  # fmt: skip
         return {j: replace(one, prediction=found[j]) for j, one in learned.items()}
 
+    def _fit_residual_trees(
+        self, encoded: Encoded, learned: dict[int, Learned], columns: Collection[int]
+    ) -> dict[int, Floats]:
+        """Fit the trees and return the corrected predictions of all cells of ``columns``."""
+        from psmvae.imputers.residual_trees import ResidualTrees
+
+        of_model = {j: learned[j].prediction for j in columns}
+        self.residual_trees_, found = ResidualTrees.fit(
+            encoded.x, encoded.m, of_model, columns, self._seed(9)
+        )
+        return found
+
     def _predictions(self, x: Floats, m: Bools) -> dict[int, Floats]:
         """Return the predictions of the missing cells of each column."""
         found = predictions(self, x, m)
-        if self.linear_mean_ is None:
-            return found
-        return self.linear_mean_.average(found, x, m, found)
+        if self.residual_trees_ is not None:
+            found = self.residual_trees_.correct(found, x, m)
+        if self.linear_mean_ is not None:
+            found = self.linear_mean_.average(found, x, m, found)
+        return found
 
     @property
     def chains_(self) -> Chains | None:
@@ -339,6 +379,9 @@ class LatentImputer(DeepImputer):
             by_column = dict(enumerate(points.T))
             averaged = self.linear_mean_.average(by_column, x, m, by_column)
             points = np.column_stack(list(averaged.values()))
+        if self.residual_trees_ is not None:
+            for j, step in self.residual_trees_.steps(predictions(self, x, m), x, m).items():
+                points[:, j] += step
         if not self._tilts() or self.mechanism_ is None:
             return points
         return self.mechanism_.correct(points, x, m, self._predictions(x, m))
@@ -369,12 +412,14 @@ class LatentImputer(DeepImputer):
         arrays, plain = super()._state()
         arrays, plain = add_chains(arrays, plain, self.chains_)
         arrays, plain = add_linear_mean(arrays, plain, self.linear_mean_)
+        arrays, plain = add_residual_trees(arrays, plain, self.residual_trees_)
         return add_mechanism(arrays, plain, self.mechanism_)
 
     def _set_state(self, arrays: dict[str, Any], plain: dict[str, Any]) -> None:
         self._unfitted_chains = None
         self._chains = take_chains(self.schema_.modelled, arrays, plain)
         self.linear_mean_ = take_linear_mean(self.schema_.modelled, arrays, plain)
+        self.residual_trees_ = take_residual_trees(self.schema_.modelled, arrays, plain)
         self.mechanism_ = take_mechanism(self.schema_.modelled, arrays, plain)
         super()._set_state(arrays, plain)
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -80,12 +80,25 @@ def sample_rows(
     encoded: Encoded, held_out: Tensor | None, n_rows: int, seed: int
 ) -> tuple[Encoded, Tensor | None]:
     """Return ``n_rows`` random rows of a table and of its validation cells, in their order."""
-    n = len(encoded.x)
-    if n <= n_rows:
+    if len(encoded.x) <= n_rows:
         return encoded, held_out
-    rows = np.sort(np.random.default_rng(seed).permutation(n)[:n_rows])
+    rows = _random_rows(len(encoded.x), n_rows, seed)
     sample = replace(encoded, x=encoded.x[rows], m=encoded.m[rows])
     return sample, None if held_out is None else held_out[:, rows]
+
+
+def sample_predictions(
+    predictions: Mapping[int, Floats], n_rows: int, seed: int
+) -> dict[int, Floats]:
+    """Return the predictions of the rows that `sample_rows` returns."""
+    return {
+        j: each if len(each) <= n_rows else each[_random_rows(len(each), n_rows, seed)]
+        for j, each in predictions.items()
+    }
+
+
+def _random_rows(n: int, n_rows: int, seed: int) -> NDArray[np.intp]:
+    return np.sort(np.random.default_rng(seed).permutation(n)[:n_rows])
 
 
 def learn(

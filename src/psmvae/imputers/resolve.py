@@ -268,3 +268,13 @@ def averaged_columns(mask: MaskModel, columns: Sequence[Column], m: Bools) -> li
     found = [j for j, column in enumerate(columns) if column.kind in KINDS]
     incomplete = bool(found) and not m[:, found].all()
     return found if incomplete and work(columns, m) <= MAX_LINEAR_WORK else []
+
+
+def corrected_columns(mask: MaskModel, columns: Sequence[Column], m: Bools) -> list[int]:
+    """Return the columns whose predictions ``regression="auto"`` corrects by trees."""
+    from psmvae.imputers.residual_trees import KINDS, MAX_COLUMNS
+
+    if not isinstance(mask, LatentMask | NoMask) or len(m) < FEW_ROWS:
+        return []
+    found = [j for j, each in enumerate(columns) if each.kind in KINDS and not m[:, j].all()]
+    return found if len(found) <= MAX_COLUMNS else []
