@@ -9,9 +9,11 @@
 3. The parts of the imputer's import: seconds of the slowest packages, each without the packages it
    imports, from ``python -X importtime`` (which slows every import a little).
 
-"asked" is the limit for the slowest round. Run with
+"asked" is the limit for the slowest round. With ``--old``, a folder with the package of version 0.1
+(``git archive b3e2cd2 src | tar x -C FOLDER``), its ``psmvae impute`` runs in every round too. Run
+with
 
-    python benchmarks/command.py [--repeats 3] [--threads 2]
+    python benchmarks/command.py [--repeats 3] [--threads 2] [--old FOLDER/src]
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from breast import machine
 from psmvae.simulate import mcar
 
 RESULTS = Path(__file__).parent / "results" / "command.json"
-IMPUTE = "psmvae impute"
+IMPUTE, IMPUTE_OLD = "psmvae impute", "psmvae impute of version 0.1"
 IMPUTER = "import psmvae; psmvae.PSMVAEImputer"
 IMPORTS = {
     "python alone": ["-c", "pass"],
@@ -79,9 +81,16 @@ def check_filled(path: Path, n_rows: int) -> None:
         raise ValueError(message)
 
 
-def run(arguments: list[str], threads: int) -> tuple[float, str]:
-    """Run Python with these arguments; return the seconds and the text of stderr."""
+def run(arguments: list[str], threads: int, source: Path | None = None) -> tuple[float, str]:
+    """Run Python with these arguments; return the seconds and the text of stderr.
+
+    ``source`` is a folder with the package, if it is not the installed one.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    # modules are compiled once, as for a user
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    if source is not None:
+        environment["PYTHONPATH"] = str(source.resolve())
     start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, *arguments],
@@ -115,10 +124,13 @@ def measure(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     impute = ["-m", "psmvae", "impute", str(table), "-o", str(filled), "--force", "--quiet"]
     impute += ["--device", "cpu", *(["--epochs", str(options.epochs)] if options.epochs else [])]
     commands = {**IMPORTS, IMPUTE: impute}
+    if options.old is not None:
+        commands[IMPUTE_OLD] = impute
     rounds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(options.repeats):
         for name, arguments in commands.items():
-            rounds[name].append(run(arguments, options.threads)[0])
+            source = options.old if name == IMPUTE_OLD else None
+            rounds[name].append(run(arguments, options.threads, source)[0])
             print(f"{name}: {rounds[name][-1]:.2f} s", flush=True)
         check_filled(filled, options.rows)
     return [
@@ -155,6 +167,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--epochs", type=int, help="maximum number of epochs")
+    parser.add_argument("--old", type=Path, help="folder with the package of version 0.1")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
 
@@ -163,7 +176,7 @@ def main() -> None:
     packages = slowest_packages(run(["-X", "importtime", "-c", IMPUTER], options.threads)[1])
     print(f"\n{markdown(records)}\n")
     print("own seconds: " + ", ".join(f"{name} {taken:.2f}" for name, taken in packages.items()))
-    settings = {name: value for name, value in vars(options).items() if name != "out"}
+    settings = {name: value for name, value in vars(options).items() if name not in ("out", "old")}
     result = {
         "settings": settings,
         "machine": machine() | {"torch_threads": options.threads},

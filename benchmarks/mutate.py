@@ -29,11 +29,13 @@ import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
 import psmvae
+from psmvae.imputers import residual_trees, resolve
 from psmvae.imputers.loading import IMPUTERS
 
 # A load may take this much more address space than the process has, and this many seconds.
@@ -96,9 +98,14 @@ def models(folder: Path, frame: pd.DataFrame) -> list[bytes]:
         psmvae.MissForestImputer(n_estimators=2, max_iter=1, n_jobs=1, **common),
         psmvae.MeanImputer(**common),
     ]
+    for imputer in imputers:
+        imputer.fit(frame)
+    # residual trees, which only larger tables have
+    with patch.object(resolve, "FEW_ROWS", 10), patch.object(residual_trees, "MIN_CELLS", 10):
+        imputers.append(psmvae.PSMVAEImputer(**deep).fit(frame))
     contents = []
     for imputer in imputers:
-        imputer.fit(frame).save(folder / "model.safetensors")
+        imputer.save(folder / "model.safetensors")
         contents.append((folder / "model.safetensors").read_bytes())
     return contents
 

@@ -20,6 +20,7 @@ import columns
 import command
 import cores
 import cpu
+import one_column
 import scaling
 import since_0_1
 import small_tables
@@ -131,6 +132,7 @@ PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
     ),
     "cores": lambda record: cores.markdown(record["records"]),
     "since_0_1": lambda record: since_0_1.markdown(record["records"]),
+    "one_column": lambda record: one_column.markdown(record["records"]),
     "small_tables": lambda record: small_tables.markdown(record["records"]),
     "streaming": streams,
     "command": lambda record: command.markdown(record["records"]),

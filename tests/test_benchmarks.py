@@ -87,10 +87,27 @@ def test_small_tables(script, benchmark, tmp_path):
 
 
 @pytest.mark.slow
+def test_one_column(script, benchmark, tmp_path):
+    x = np.random.default_rng(0).normal(size=(2600, 4))
+    x[:, 0] = 3.0 * (x[:, 1] > 0.5) * (x[:, 2] < 0.5) + 0.3 * x[:, 0]
+    with gzip.open(tmp_path / "wine.csv.gz", "wt") as file:
+        np.savetxt(file, x, delimiter=",", header="a,b,c,d", comments="")
+    arguments = ["--tables", "wine", "--seeds", "0", "1", "--workers", "1"]
+    _, result = script("one_column", *arguments, PSMVAE_DATA_HOME=str(tmp_path))
+    assert [one["seed"] for one in result["records"]] == [0, 1]
+    for one in result["records"]:
+        assert 0 <= one["weight"] <= 1
+        assert one["rmse"] <= 1.05 * one["without"]
+    assert "| wine | 2 |" in benchmark("one_column").markdown(result["records"])
+
+
+@pytest.mark.slow
 def test_command(script):
-    small = "--rows 60 --columns 4 --repeats 1 --threads 1 --epochs 1"
+    # the package itself stands for version 0.1
+    old = Path(psmvae.__file__).parent.parent
+    small = f"--rows 60 --columns 4 --repeats 1 --threads 1 --epochs 1 --old {old}"
     _, result = script("command", *small.split())
-    assert len(result["records"]) == 5
+    assert len(result["records"]) == 6
     assert all(record["seconds"] > 0 for record in result["records"])
     assert "torch" not in result["import_seconds"]
 

@@ -188,6 +188,7 @@ def test_columns_with_few_observed_cells_have_none(monkeypatch):
         ("root", None, [0], "damaged"),
         ("weight", np.zeros(5), [7], "does not have"),
         ("weight", np.zeros(5), ["0"], "does not have"),
+        ("weight", np.zeros(5), 0, "does not have"),
         ("weight", np.zeros(5), [0, 0], "inconsistent"),
     ],
 )

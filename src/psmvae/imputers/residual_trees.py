@@ -6,7 +6,7 @@ residuals, where trees find them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -129,7 +129,7 @@ class ResidualTrees:
         return {"fill": self.fill, "weight": self.weight, **packed}
 
     @classmethod
-    def restore(cls, n_columns: int, arrays: Mapping[str, Any], columns: Sequence[int]) -> Self:
+    def restore(cls, n_columns: int, arrays: Mapping[str, Any], columns: list[int]) -> Self:
         """Return what ``arrays`` holds; ``columns`` are those with a forest.
 
         Raises
@@ -137,6 +137,9 @@ class ResidualTrees:
         ValueError
             If the arrays do not fit together.
         """
+        known = range(n_columns)
+        if type(columns) is not list or not all(type(j) is int and j in known for j in columns):
+            raise ValueError("The residual trees of the file name columns that it does not have.")
         try:
             fill, weight = arrays["fill"], arrays["weight"]
             forests = Trees.unpack(arrays, [n_columns] * len(columns)) if columns else []
@@ -144,9 +147,6 @@ class ResidualTrees:
             raise ValueError(f"The residual trees of the file are damaged ({error!r}).") from error
         if fill.shape != (n_columns,) or weight.shape != (n_columns,):
             raise ValueError("The residual trees of the file are not those of its columns.")
-        whole = all(type(j) is int and 0 <= j < n_columns for j in columns)
-        if not whole or len(set(columns)) < len(columns):
-            raise ValueError("The residual trees of the file name columns that it does not have.")
         if not ((weight >= 0) & (weight <= 1)).all():
             raise ValueError("The weights of the residual trees must be from 0 to 1.")
         return cls(fill, dict(zip(columns, forests, strict=True)), weight)
