@@ -12,7 +12,7 @@ from psmvae.imputers.docstrings import complete
 from psmvae.imputers.latent import PAPER, ELBOImputer
 from psmvae.imputers.nonignorable import AUTO, SELF, asks, questions_of
 from psmvae.imputers.options import Advanced
-from psmvae.imputers.residual_trees import seconds
+from psmvae.imputers.residual_trees import fit_seconds
 from psmvae.imputers.resolve import (
     FEW_ROWS,
     NONLINEAR_GAIN_SAMPLE,
@@ -233,7 +233,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         if self.max_time is None or not found:
             return found
         left = began + float(self.max_time) - time.perf_counter()
-        return found if seconds(encoded.m, found) < left else []
+        return found if fit_seconds(encoded.m, found) < left else []
 
     def _check_sets(self) -> None:
         if isinstance(self.n_sets, str) and self.n_sets != "auto":

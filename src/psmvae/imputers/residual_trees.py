@@ -152,7 +152,7 @@ class ResidualTrees:
         return cls(fill, dict(zip(columns, forests, strict=True)), weight)
 
 
-def seconds(m: Bools, columns: Collection[int]) -> float:
+def fit_seconds(m: Bools, columns: Collection[int]) -> float:
     """Return an upper estimate of the seconds that fitting takes."""
     n_cells = sum(min(int(m[:, j].sum()), MAX_ROWS) for j in columns)
     return float(SECONDS_PER_CELL * n_cells * m.shape[1])
