@@ -21,7 +21,7 @@ class LazyModule(ModuleType):
         """Execute the module and return its attribute."""
         spec, lock = self.__spec__, object.__getattribute__(self, "_lock")
         with lock:
-            # the same thread, while the module is being executed
+            # False for attributes that are read while the module is being executed
             if vars(self).pop("_unexecuted", False) and spec is not None and spec.loader:
                 spec.loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]

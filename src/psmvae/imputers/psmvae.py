@@ -92,8 +92,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         `residual_trees_`.
     patience : int, default=5
         Training without a regression stops after this many epochs in which the validation error has
-        not fallen by 0.2 %. Other deep imputers wait for 10: fewer cost them 1 to 8 % of accuracy
-        on breast and wine. Here, more than 5 gain less than 1 %.
+        not fallen by 0.2 %. The default of other deep imputers is 10.
 
     Attributes
     ----------
