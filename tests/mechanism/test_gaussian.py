@@ -8,7 +8,7 @@ from mechanism.tables import masked, numbers
 from psmvae import MICEImputer
 from psmvae.chained.predictors import Predictors
 from psmvae.mechanism import gaussian
-from psmvae.mechanism.gaussian import Gaussian, _encoded
+from psmvae.mechanism.gaussian import Gaussian, encode
 from psmvae.table.errors import ConstantColumnsWarning
 
 
@@ -59,7 +59,7 @@ def test_predictions_are_conditional_means(several, observed):
     together = {0: (3,), 2: ()}
     found = model.predict(predictors, x, m, together, observed=observed)
     assert found.keys() == together.keys()
-    z, seen = _encoded(predictors, x, m)
+    z, seen = encode(predictors, x, m)
     for j, others in together.items():
         own = predictors.of(j)
         for i in np.flatnonzero(observed | ~m[:, j])[:60]:

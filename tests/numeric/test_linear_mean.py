@@ -10,7 +10,7 @@ from psmvae import PSMVAEImputer, load
 from psmvae.chained.predictors import Predictors
 from psmvae.imputers import resolve
 from psmvae.imputers.linear_mean import MIN_PATTERNS, PRIOR_WEIGHT, LinearMean, weights, work
-from psmvae.mechanism.gaussian import N_CYCLES, Gaussian, _encoded
+from psmvae.mechanism.gaussian import N_CYCLES, Gaussian, encode
 
 
 def linear_table(n=300, seed=0, rate=0.2):
@@ -80,7 +80,7 @@ def test_em_gives_the_regression_of_the_observed_rows():
 
 def test_cycles_reach_what_many_steps_reach():
     gaussian, predictors, encoded = gaussian_of(linear_table(200, rate=0.5)[0])
-    z, seen = _encoded(predictors, encoded.x, encoded.m, masks=False)
+    z, seen = encode(predictors, encoded.x, encoded.m, masks=False)
     start = Gaussian(np.zeros(6), np.eye(6), masks=False)
     likelihoods = []
     for n_steps in (2 * N_CYCLES, 400):

@@ -1,4 +1,4 @@
-"""Fitted chains, linear predictions, trees and mechanisms in the state of an imputer."""
+"""Fitted chains, linear predictions, mixtures, trees and mechanisms in the state of an imputer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from psmvae.chained.chains import Chains
     from psmvae.imputers.linear_mean import LinearMean
+    from psmvae.imputers.mixture_mean import MixtureMean
     from psmvae.imputers.residual_trees import ResidualTrees
     from psmvae.kinds import Column
     from psmvae.mechanism.table import Mechanism
 
 State = tuple[dict[str, Any], dict[str, Any]]
 CHAINS, LINEAR_MEAN, MECHANISM = "chains", "linear_mean", "mechanism"
-RESIDUAL_TREES = "residual_trees"
+MIXTURE_MEAN, RESIDUAL_TREES = "mixture_mean", "residual_trees"
 
 
 def add_chains(arrays: dict[str, Any], plain: dict[str, Any], chains: Chains | None) -> State:
@@ -58,6 +59,28 @@ def take_linear_mean(
     from psmvae.imputers.linear_mean import LinearMean
 
     return LinearMean.restore(tuple(columns), own, plain[LINEAR_MEAN])
+
+
+def add_mixture_mean(
+    arrays: dict[str, Any], plain: dict[str, Any], mixture: MixtureMean | None
+) -> State:
+    """Return the state of an imputer with its Gaussian mixture, if it has any."""
+    if mixture is None:
+        return arrays, plain | {MIXTURE_MEAN: None}
+    levels = [list(each) for each in mixture.predictors.levels]
+    return _add(arrays, plain, MIXTURE_MEAN, mixture.arrays(), levels)
+
+
+def take_mixture_mean(
+    columns: Sequence[Column], arrays: dict[str, Any], plain: dict[str, Any]
+) -> MixtureMean | None:
+    """Remove the Gaussian mixture from the arrays of `add_mixture_mean` and return it."""
+    own = _take(arrays, MIXTURE_MEAN)
+    if plain[MIXTURE_MEAN] is None:
+        return None
+    from psmvae.imputers.mixture_mean import MixtureMean
+
+    return MixtureMean.restore(tuple(columns), own, plain[MIXTURE_MEAN])
 
 
 def add_residual_trees(

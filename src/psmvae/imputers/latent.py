@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Collection
@@ -20,10 +21,12 @@ from psmvae.imputers.chains_file import (
     add_chains,
     add_linear_mean,
     add_mechanism,
+    add_mixture_mean,
     add_residual_trees,
     take_chains,
     take_linear_mean,
     take_mechanism,
+    take_mixture_mean,
     take_residual_trees,
 )
 from psmvae.imputers.deep import PAPER_TRAINING, DeepImputer
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 
     from psmvae.chained.chains import Chains, Learned
     from psmvae.imputers.linear_mean import LinearMean
+    from psmvae.imputers.mixture_mean import MixtureMean
     from psmvae.imputers.residual_trees import ResidualTrees
     from psmvae.inference.posterior import Posterior
     from psmvae.mechanism.question import Question
@@ -64,11 +68,14 @@ PAPER: dict[str, Any] = PAPER_TRAINING | {
 }
 # With fewer draws than this a user expects a rough estimate and gets no warning.
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
-# Rows whose masks are explained; more would change the odds of going missing by little.
-MAX_MASK_ROWS = 5000
-# Seconds of `max_time` that training leaves for the comparison: for each row of the sample and
-# column with missing cells, as measured on one core, and as a fraction of `max_time` at most.
-SECONDS_PER_MASK_CELL, MECHANISM_FRACTION = 4.5e-5, 0.25
+# Rows whose masks are explained; more would change the odds of going missing by little. With
+# `max_time` the sample is smaller, but not below the second number.
+MAX_MASK_ROWS, MIN_MASK_ROWS = 5000, 1000
+# Part of `max_time` for the comparison of explanations of the masks, and its seconds for each
+# column with missing cells and for each of its cells, as measured on two cores.
+MECHANISM_FRACTION, SECONDS_PER_MASK, SECONDS_PER_MASK_CELL = 0.12, 0.035, 4e-5
+# Part of `max_time` that Gaussian mixtures may take.
+MIXTURE_FRACTION = 0.4
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -248,6 +255,7 @@ class LatentImputer(DeepImputer):
     def _read(self, X: Any) -> Encoded:
         # a callback may impute while the model is trained
         self.linear_mean_: LinearMean | None = None
+        self.mixture_mean_: MixtureMean | None = None
         self.residual_trees_: ResidualTrees | None = None
         self._chains: Chains | None = None
         self._unfitted_chains: UnfittedChains | None = None
@@ -259,6 +267,8 @@ class LatentImputer(DeepImputer):
         averaged = self._averaged(encoded, began)
         # `encoded` stays the whole table, for the chains
         table, hidden = encoded, held_out
+        if self.config_.mixture and not self._out_of_time(began):
+            self._fit_mixture_mean(encoded, held_out)
         corrected: dict[int, Floats] = {}
         if columns := self._corrected(encoded, began):
             table, hidden = sample_rows(encoded, held_out, MAX_TREE_ROWS, self._seed(6))
@@ -266,8 +276,9 @@ class LatentImputer(DeepImputer):
                 table, learn(self, table, hidden, columns), columns
             )
         if questions or averaged:
-            corrected = sample_predictions(corrected, MAX_MASK_ROWS, self._seed(6))
-            sample, hidden = sample_rows(table, hidden, MAX_MASK_ROWS, self._seed(6))
+            n_rows = self._n_mask_rows(len(questions))
+            corrected = sample_predictions(corrected, n_rows, self._seed(6))
+            sample, hidden = sample_rows(table, hidden, n_rows, self._seed(6))
             learned = learn(self, sample, hidden, sorted({*questions, *averaged}))
             if averaged:
                 self._fit_linear_mean(sample, {j: learned[j] for j in averaged})
@@ -275,7 +286,7 @@ class LatentImputer(DeepImputer):
                 learned |= {
                     j: replace(learned[j], prediction=each) for j, each in corrected.items()
                 }
-                learned = self._with_linear_mean(sample, learned, questions)
+                learned = self._with_averages(sample, learned, questions)
                 self.mechanism_ = fit_mechanism(self, sample, learned, questions, began)
         if self.draws == "proper":
             self._unfitted_chains = UnfittedChains.of(self, encoded, held_out, began)
@@ -286,8 +297,24 @@ class LatentImputer(DeepImputer):
     def _reserved_seconds(self, encoded: Encoded) -> float:
         if self.max_time is None:
             return 0.0
-        n_cells = len(self._questions(encoded.m)) * min(len(encoded.m), MAX_MASK_ROWS)
-        return min(MECHANISM_FRACTION * float(self.max_time), SECONDS_PER_MASK_CELL * n_cells)
+        n_columns = len(self._questions(encoded.m))
+        n_rows = min(len(encoded.m), self._n_mask_rows(n_columns))
+        needed = n_columns * (SECONDS_PER_MASK + SECONDS_PER_MASK_CELL * n_rows)
+        # many columns need more than their part, even with few rows
+        reserved = min(2 * MECHANISM_FRACTION * float(self.max_time), needed)
+        if self.config_.mixture:
+            from psmvae.imputers.mixture_mean import fit_seconds
+
+            seconds = fit_seconds(self.schema_.modelled, encoded.m)
+            reserved += min(self._mixture_seconds(), seconds)
+        return reserved
+
+    def _n_mask_rows(self, n_columns: int) -> int:
+        """Return how many rows at most explain the masks of this number of columns."""
+        if self.max_time is None or n_columns == 0:
+            return MAX_MASK_ROWS
+        seconds = MECHANISM_FRACTION * float(self.max_time) / n_columns - SECONDS_PER_MASK
+        return int(min(MAX_MASK_ROWS, max(MIN_MASK_ROWS, seconds / SECONDS_PER_MASK_CELL)))
 
     def _averaged(self, encoded: Encoded, began: float) -> list[int]:
         """Return the columns whose predictions are averaged with linear ones."""
@@ -309,16 +336,41 @@ class LatentImputer(DeepImputer):
         columns = tuple(self.schema_.modelled)
         self.linear_mean_ = LinearMean.fit(columns, encoded.x, encoded.m, learned, self._seed(7))
 
-    def _with_linear_mean(
+    def _fit_mixture_mean(self, encoded: Encoded, held_out: Tensor | None) -> None:
+        if held_out is None:
+            return
+        from psmvae.imputers.mixture_mean import KINDS, MAX_ROWS, MixtureMean, n_components
+
+        encoded, hidden = sample_rows(encoded, held_out, MAX_ROWS, self._seed(10))
+        assert hidden is not None  # noqa: S101 (as held_out)
+        modelled = tuple(self.schema_.modelled)
+        columns = [j for j, column in enumerate(modelled) if column.kind in KINDS]
+        rows = np.flatnonzero(hidden.any(0).any(-1).cpu().numpy())
+        sample = replace(encoded, x=encoded.x[rows], m=encoded.m[rows])
+        self.mixture_mean_ = MixtureMean.fit(
+            modelled,
+            encoded.x,
+            encoded.m,
+            learn(self, sample, hidden[:, rows], columns),
+            rows,
+            columns,
+            n_components(modelled, encoded.m, self._mixture_seconds()),
+            self._seed(10),
+            hidden.device,
+        )
+
+    def _mixture_seconds(self) -> float:
+        """Return the part of `max_time` that Gaussian mixtures may take."""
+        return math.inf if self.max_time is None else MIXTURE_FRACTION * float(self.max_time)
+
+    def _with_averages(
         self, encoded: Encoded, learned: dict[int, Learned], columns: Collection[int]
     ) -> dict[int, Learned]:
-        """Return predictions of all cells of ``columns`` averaged with linear ones."""
-        if self.linear_mean_ is None:
-            return learned
-        found = self.linear_mean_.average(
-            {j: one.prediction for j, one in learned.items()}, encoded.x, encoded.m, columns,
-            observed=True,
-        )  # fmt: skip
+        """Return predictions of all cells of ``columns`` averaged with those of other models."""
+        found = {j: one.prediction for j, one in learned.items()}
+        for other in (self.linear_mean_, self.mixture_mean_):
+            if other is not None:
+                found = other.average(found, encoded.x, encoded.m, columns, observed=True)
         return {j: replace(one, prediction=found[j]) for j, one in learned.items()}
 
     def _fit_residual_trees(
@@ -333,13 +385,15 @@ class LatentImputer(DeepImputer):
         )
         return found
 
-    def _predictions(self, x: Floats, m: Bools) -> dict[int, Floats]:
-        """Return the predictions of the missing cells of each column."""
-        found = predictions(self, x, m)
+    def _corrected_predictions(
+        self, found: dict[int, Floats], x: Floats, m: Bools
+    ) -> dict[int, Floats]:
+        """Return the model's predictions of missing cells corrected by trees, and averaged."""
         if self.residual_trees_ is not None:
             found = self.residual_trees_.correct(found, x, m)
-        if self.linear_mean_ is not None:
-            found = self.linear_mean_.average(found, x, m, found)
+        for other in (self.linear_mean_, self.mixture_mean_):
+            if other is not None:
+                found = other.average(found, x, m, found)
         return found
 
     @property
@@ -379,12 +433,18 @@ class LatentImputer(DeepImputer):
             by_column = dict(enumerate(points.T))
             averaged = self.linear_mean_.average(by_column, x, m, by_column)
             points = np.column_stack(list(averaged.values()))
-        if self.residual_trees_ is not None:
-            for j, step in self.residual_trees_.steps(predictions(self, x, m), x, m).items():
-                points[:, j] += step
-        if not self._tilts() or self.mechanism_ is None:
+        tilted = self.mechanism_ is not None and bool(self._tilts())
+        if self.mixture_mean_ is None and self.residual_trees_ is None and not tilted:
             return points
-        return self.mechanism_.correct(points, x, m, self._predictions(x, m))
+        found = predictions(self, x, m)
+        if self.mixture_mean_ is not None:
+            points = self.mixture_mean_.average_points(points, found, x, m)
+        if self.residual_trees_ is not None:
+            for j, step in self.residual_trees_.steps(found, x, m).items():
+                points[:, j] += step
+        if self.mechanism_ is None or not tilted:
+            return points
+        return self.mechanism_.correct(points, x, m, self._corrected_predictions(found, x, m))
 
     def _draws(self, x: Floats, m: Bools, n: int, seed: BlockSeed) -> NDArray[Any]:
         chains = self.chains_
@@ -393,7 +453,8 @@ class LatentImputer(DeepImputer):
         drawn = super()._draws(x, m, n, seed)
         if not self._tilts() or self.mechanism_ is None:
             return drawn
-        return self.mechanism_.redraw(drawn, x, m, self._predictions(x, m), seed.cells)
+        found = self._corrected_predictions(predictions(self, x, m), x, m)
+        return self.mechanism_.redraw(drawn, x, m, found, seed.cells)
 
     def _draws_are_proper(self) -> bool:
         return self._chains is not None or self._unfitted_chains is not None
@@ -412,6 +473,7 @@ class LatentImputer(DeepImputer):
         arrays, plain = super()._state()
         arrays, plain = add_chains(arrays, plain, self.chains_)
         arrays, plain = add_linear_mean(arrays, plain, self.linear_mean_)
+        arrays, plain = add_mixture_mean(arrays, plain, self.mixture_mean_)
         arrays, plain = add_residual_trees(arrays, plain, self.residual_trees_)
         return add_mechanism(arrays, plain, self.mechanism_)
 
@@ -419,6 +481,7 @@ class LatentImputer(DeepImputer):
         self._unfitted_chains = None
         self._chains = take_chains(self.schema_.modelled, arrays, plain)
         self.linear_mean_ = take_linear_mean(self.schema_.modelled, arrays, plain)
+        self.mixture_mean_ = take_mixture_mean(self.schema_.modelled, arrays, plain)
         self.residual_trees_ = take_residual_trees(self.schema_.modelled, arrays, plain)
         self.mechanism_ = take_mechanism(self.schema_.modelled, arrays, plain)
         super()._set_state(arrays, plain)

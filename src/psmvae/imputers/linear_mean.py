@@ -151,17 +151,32 @@ class LinearMean:
             Whether observed cells are predicted too, as if they were missing.
         """
         wanted = {j: () for j in columns if self.weight[j] > 0}
-        found = dict(predictions)
         if not wanted:
-            return found
+            return dict(predictions)
         with one_blas_thread():
             linear = self.gaussian.predict(self.predictors, x, m, wanted, observed=observed)
-        for j, each in linear.items():
-            rows = slice(None) if observed else ~m[:, j]
-            averaged = np.array(found[j], dtype=np.float64)
-            averaged[rows] += self.weight[j] * (each[rows] - averaged[rows])
-            found[j] = averaged
-        return found
+        return add_average(predictions, linear, self.weight, m, observed=observed)
+
+
+def add_average(
+    predictions: Mapping[int, Any],
+    others: Mapping[int, Floats],
+    weight: Floats,
+    m: Bools,
+    *,
+    observed: bool,
+) -> dict[int, Floats]:
+    """Return predictions with those of the columns in ``others`` averaged with them.
+
+    Without ``observed`` only those of missing cells are.
+    """
+    found = dict(predictions)
+    for j, each in others.items():
+        rows = slice(None) if observed else ~m[:, j]
+        averaged = np.array(found[j], dtype=np.float64)
+        averaged[rows] += weight[j] * (each[rows] - averaged[rows])
+        found[j] = averaged
+    return found
 
 
 def work(columns: Sequence[Column], m: Bools) -> float:
@@ -170,12 +185,38 @@ def work(columns: Sequence[Column], m: Bools) -> float:
     return float(max(len(np.unique(m, axis=0)), MIN_PATTERNS)) * n_encoded**3
 
 
-def weights(cells: list[tuple[Floats, Floats, Floats]]) -> Floats:
+def weights(
+    cells: list[tuple[Floats, Floats, Floats]],
+    prior: float = PRIOR_WEIGHT,
+    pseudo_count: float = PSEUDO_COUNT,
+    pseudo_count_column: float = PSEUDO_COUNT_COLUMN,
+) -> Floats:
     """Return the weight of the second prediction that minimises the squared error, by column.
 
     ``cells`` are the values of a column and two predictions of them. Squared errors are divided by
     their mean in the column, so that columns count by their cells.
     """
+    gain, size = _moments(cells)
+    pooled = (gain.sum() + pseudo_count * prior) / (size.sum() + pseudo_count)
+    pooled = min(max(pooled, 0.0), 1.0)
+    found = (gain + pseudo_count_column * pooled) / (size + pseudo_count_column)
+    return np.asarray(np.clip(found, 0.0, 1.0))
+
+
+def relative_gain(cells: list[tuple[Floats, Floats, Floats]]) -> float:
+    """Return by how much an average lowers the mean squared error, the median over columns.
+
+    The weight in a column is that of all others, so that no cell judges a weight that it chose.
+    Columns with heavy tails, in which a few cells decide, do not decide together.
+    """
+    gain, size = _moments(cells)
+    weight = np.clip((gain.sum() - gain) / np.maximum(size.sum() - size, 1e-300), 0.0, 1.0)
+    n_cells = np.array([max(len(value), 1) for value, *_ in cells])
+    return float(np.median(weight * (2 * gain - weight * size) / n_cells))
+
+
+def _moments(cells: list[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Return the sums of products of errors and differences, and of squares of differences."""
     gain, size = np.zeros(len(cells)), np.zeros(len(cells))
     for k, (value, first, second) in enumerate(cells):
         if not len(value):
@@ -183,7 +224,4 @@ def weights(cells: list[tuple[Floats, Floats, Floats]]) -> Floats:
         error, step = value - first, second - first
         unit = max(0.5 * (np.mean(error**2) + np.mean((error - step) ** 2)), 1e-300)
         gain[k], size[k] = (error * step).sum() / unit, (step**2).sum() / unit
-    pooled = (gain.sum() + PSEUDO_COUNT * PRIOR_WEIGHT) / (size.sum() + PSEUDO_COUNT)
-    pooled = min(max(pooled, 0.0), 1.0)
-    found = (gain + PSEUDO_COUNT_COLUMN * pooled) / (size + PSEUDO_COUNT_COLUMN)
-    return np.asarray(np.clip(found, 0.0, 1.0))
+    return gain, size

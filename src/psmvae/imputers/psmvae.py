@@ -20,6 +20,7 @@ from psmvae.imputers.resolve import (
     corrected_columns,
     latent_config,
     resolve_mask_model,
+    resolve_mixture_gain,
     resolve_regression,
 )
 from psmvae.imputers.sets import SetsMixin
@@ -262,6 +263,21 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
                 len(encoded.m),
                 lambda: self._nonlinear_gain(encoded),
             ),
+            mixture_gain=self._mixture_gain(encoded, mask),
+        )
+
+    def _mixture_gain(self, encoded: Encoded, mask: MaskModel) -> float:
+        from psmvae.imputers.mixture_mean import mixture_gain
+
+        if self.regression != "auto" or self.validation_fraction == 0:
+            return 0.0
+        columns = tuple(self.schema_.modelled)
+        return resolve_mixture_gain(
+            mask,
+            columns,
+            encoded.m,
+            self._mixture_seconds(),
+            lambda: mixture_gain(columns, encoded.x, encoded.m, self._seed(11)),
         )
 
     def _nonlinear_gain(self, encoded: Encoded) -> float:

@@ -58,7 +58,7 @@ class Gaussian:
     ) -> Self:
         """Fit to model values ``x`` with mask ``m`` by EM, from the parameters of ``start``."""
         rows = np.sort(np.random.default_rng(seed).permutation(len(x))[:MAX_ROWS])
-        z, seen = _encoded(predictors, x[rows], m[rows], masks=masks)
+        z, seen = encode(predictors, x[rows], m[rows], masks=masks)
         made = start or cls(np.zeros(z.shape[1]), np.eye(z.shape[1]), masks)
         if seen.all():
             return made._step(z, seen)
@@ -83,7 +83,7 @@ class Gaussian:
         ``observed``, observed cells are predicted too, as if they were missing. Returns means in
         model values, or probabilities of levels, by column.
         """
-        z, seen = _encoded(predictors, x, m, masks=self.masks)
+        z, seen = encode(predictors, x, m, masks=self.masks)
         at = {j: predictors.of(j) for j in columns}
         mean = {j: np.zeros((len(x), len(at[j]))) for j in columns}
         # rows with the same pattern follow each other, so that it is inverted once
@@ -174,7 +174,7 @@ class Gaussian:
         return np.asarray(np.where(seen, z, self.mean + weight @ self.covariance))
 
 
-def _encoded(
+def encode(
     predictors: Predictors, x: Floats, m: Bools, *, masks: bool = True
 ) -> tuple[Floats, Bools]:
     """Return encoded columns, 0 where missing, and masks if asked for; also which are observed."""

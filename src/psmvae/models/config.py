@@ -84,6 +84,8 @@ class LatentConfig(Config):
     impute_from: Literal["x_obs", "x_mis"] = "x_obs"
     # network that predicts the conditional mean of x_mis from x_obs
     regression: Network | None = None
+    # whether single imputations are averaged with predictions of Gaussian mixtures
+    mixture: bool = False
     # rows and EM steps of the factor analysis that gives initial weights
     factor_analysis_rows: int = 3000
     factor_analysis_steps: int = 100
