@@ -32,6 +32,8 @@ def few_steps(monkeypatch):
     """Shorten pre-training and the training that follows it."""
     monkeypatch.setitem(resolve.PRETRAIN_LIMITS, "cpu", (20, 8000))
     monkeypatch.setitem(resolve.POST_PRETRAIN_STEPS, "cpu", 24)
+    # mixtures shorten pre-training too
+    monkeypatch.setattr(resolve, "MAX_MIXTURE_TABLE", 0)
 
 
 @pytest.mark.filterwarnings("ignore:max_time")

@@ -117,6 +117,10 @@ class LatentImputer(DeepImputer):
     linear_mean_ : LinearMean or None
         Linear predictions that are averaged with those of the networks, and their weights. None
         unless the training table is small; see `regression` of `PSMVAEImputer`.
+    mixture_mean_ : MixtureMean or None
+        Gaussian mixtures whose predictions are averaged with those of the networks, and their
+        weights. None unless they predict the columns of the training table better than one
+        multivariate Normal; see `regression` of `PSMVAEImputer`.
     residual_trees_ : ResidualTrees or None
         Trees that correct the predictions of the networks, and their weights. None unless few
         columns of the training table are incomplete; see `regression` of `PSMVAEImputer`.
@@ -385,10 +389,14 @@ class LatentImputer(DeepImputer):
         )
         return found
 
+    def _predictions(self, x: Floats, m: Bools) -> dict[int, Floats]:
+        """Return the predictions of the missing cells of each column."""
+        return self._corrected_predictions(predictions(self, x, m), x, m)
+
     def _corrected_predictions(
         self, found: dict[int, Floats], x: Floats, m: Bools
     ) -> dict[int, Floats]:
-        """Return the model's predictions of missing cells corrected by trees, and averaged."""
+        """Return predictions of missing cells by the model, corrected by trees and averaged."""
         if self.residual_trees_ is not None:
             found = self.residual_trees_.correct(found, x, m)
         for other in (self.linear_mean_, self.mixture_mean_):
@@ -453,8 +461,7 @@ class LatentImputer(DeepImputer):
         drawn = super()._draws(x, m, n, seed)
         if not self._tilts() or self.mechanism_ is None:
             return drawn
-        found = self._corrected_predictions(predictions(self, x, m), x, m)
-        return self.mechanism_.redraw(drawn, x, m, found, seed.cells)
+        return self.mechanism_.redraw(drawn, x, m, self._predictions(x, m), seed.cells)
 
     def _draws_are_proper(self) -> bool:
         return self._chains is not None or self._unfitted_chains is not None

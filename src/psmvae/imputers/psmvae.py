@@ -88,9 +88,10 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         regressions of the columns on each other; with the mask models "latent" and "none", unless
         ``validation_fraction`` is 0 or ``scale="student"``. With fewer than 2,000 rows, single
         imputations of numbers are averaged with the conditional means of a multivariate Normal;
-        see `linear_mean_`. In larger tables with one to three incomplete columns of
-        numbers, they are corrected by trees that are grown on the residuals; see
-        `residual_trees_`.
+        see `linear_mean_`. In larger tables, they are averaged with those of mixtures of
+        multivariate Normals, where these predict better than one; see `mixture_mean_`. In larger
+        tables with one to three incomplete columns of numbers, they are corrected by trees that
+        are grown on the residuals; see `residual_trees_`.
     patience : int, default=5
         Training without a regression stops after this many epochs in which the validation error has
         not fallen by 0.2 %. The default of other deep imputers is 10.
@@ -269,7 +270,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
     def _mixture_gain(self, encoded: Encoded, mask: MaskModel) -> float:
         from psmvae.imputers.mixture_mean import mixture_gain
 
-        if self.regression != "auto" or self.validation_fraction == 0:
+        if self.regression != "auto" or self.validation_fraction == 0 or encoded.m.all():
             return 0.0
         columns = tuple(self.schema_.modelled)
         return resolve_mixture_gain(

@@ -315,6 +315,6 @@ def resolve_mixture_gain(
 
     if not isinstance(mask, LatentMask | NoMask) or not FEW_ROWS <= len(m) < MAX_MIXTURE_TABLE:
         return 0.0
-    if m.all() or corrected_columns(mask, columns, m):
+    if corrected_columns(mask, columns, m):
         return 0.0
     return gain() if n_components(columns, m, max_seconds) >= MIN_COMPONENTS else 0.0
