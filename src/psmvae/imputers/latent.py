@@ -75,7 +75,7 @@ MAX_MASK_ROWS, MIN_MASK_ROWS = 5000, 1000
 # column with missing cells and for each of its cells, as measured on two cores.
 MECHANISM_FRACTION, SECONDS_PER_MASK, SECONDS_PER_MASK_CELL = 0.12, 0.035, 4e-5
 # Part of `max_time` that Gaussian mixtures may take.
-MIXTURE_FRACTION = 0.4
+MIXTURE_FRACTION = 0.5
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
