@@ -190,6 +190,18 @@ def test_single_precision_gives_nearly_the_same_predictions(rate):
     np.testing.assert_allclose(found, mixture.predict(z, seen).numpy(), atol=0.01)
 
 
+def test_rows_are_added_alike_on_every_device():
+    rng = np.random.default_rng(0)
+    at, values = torch.tensor(rng.integers(0, 6, 50)), torch.tensor(rng.normal(size=(50, 3)))
+    total = torch.ones(7, 3, dtype=torch.float64)
+    gaussian_mixture.add_rows(total, at, values)
+    expected = np.ones((7, 3))
+    np.add.at(expected, at.numpy(), values.numpy())
+    np.testing.assert_allclose(total, expected, atol=1e-12)
+    found = gaussian_mixture.one_hot_sum(at, values, 7)
+    np.testing.assert_allclose(found, expected - 1, atol=1e-12)
+
+
 def test_sweeping_inverts():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(7, 4, 4))

@@ -294,3 +294,11 @@ def test_columns_of_several_levels_keep_the_predictions_of_the_model(monkeypatch
     assert imputer.mixture_mean_.weight[7] == 0
     assert (imputer.mixture_mean_.weight[:7] > 0).all()
     assert set(imputer.transform(frame)["g"]) == set(names)
+
+
+def test_batches_have_the_bits_of_the_whole_table(fitted):
+    imputer, table, _ = fitted
+    frame = pd.DataFrame(table).add_prefix("x")
+    whole = imputer.transform(table)
+    parts = (frame.iloc[at : at + 130].to_numpy() for at in range(0, len(frame), 130))
+    np.testing.assert_array_equal(np.concatenate(list(imputer.transform_batches(parts))), whole)

@@ -34,12 +34,12 @@ Bools = NDArray[np.bool_]
 # Kinds whose mean is a mean of model values; that of a binary column is the probability of 1.
 KINDS = (*NUMERIC, "binary")
 # Number of mixtures, observed cells for each parameter of one, and its numbers of components.
-N_MIXTURES, CELLS_PER_PARAMETER, MIN_COMPONENTS, MAX_COMPONENTS = 2, 8, 2, 100
+N_MIXTURES, CELLS_PER_PARAMETER, MIN_COMPONENTS, MAX_COMPONENTS = 2, 10, 2, 100
 # Rows that the common covariance counts for in each component.
 PRIOR_ROWS = 5.0
 # Cycles of EM without the validation cells, divided by the observed fraction to this power, as EM
 # converges the slower, the more cells are missing. Then iterations with the validation cells.
-N_CYCLES, POWER, N_MORE_ITERATIONS = 7.0, 0.8, 3
+N_CYCLES, POWER, N_MORE_ITERATIONS = 5.0, 0.8, 3
 # A mixture must lower the mean squared error of the validation cells by this fraction in most
 # columns.
 MIN_GAIN = -0.02
@@ -48,11 +48,11 @@ MIN_GAIN = -0.02
 FEW_COMPONENTS, FEW_CELLS, HIDDEN_FRACTION = 16, 30_000, 0.2
 # The weight is shrunk towards this one, which counts as many cells. A column's weight is shrunk
 # towards that of all columns.
-PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.35, 100.0, 100.0
+PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 100.0, 100.0
 # Rows that are used at most, predictors of the columns, and operations of an iteration, which are
 # as many as components, rows and squared predictors. Then operations of two cores in a second, and
 # their time for `mixture_gain`.
-MAX_ROWS, MAX_PREDICTORS, MAX_WORK = 20_000, 32, 4e8
+MAX_ROWS, MAX_PREDICTORS, MAX_WORK = 20_000, 32, 3e8
 OPERATIONS, GAIN_SECONDS = 7e8, 1.5
 ARRAYS = ("log_weight", "mean", "covariance")
 # Single precision takes two thirds of the time.

@@ -41,7 +41,7 @@ MAX_CPU_PRETRAIN_BATCH, MAX_CPU_PRETRAIN_BATCH_MANY_ROWS = 600, 500
 # The larger regression of tables with many rows takes longer to converge on a CPU.
 LARGE_PRETRAIN_EPOCHS = 160
 # Where mixtures predict well, the last epochs lower the error of averages by little.
-MIXTURE_PRETRAIN_EPOCHS, PRETRAIN_MIXTURE_GAIN = 45, 0.06
+MIXTURE_PRETRAIN_EPOCHS, PRETRAIN_MIXTURE_GAIN = 36, 0.06
 # Steps after pre-training, which fit the residuals. More steps make draws slightly sharper and do
 # not lower the error of single imputations. A CPU takes fewer, since each costs several times as
 # much as a step of the regression. Chosen by errors on letter and wine, with seeds that no result

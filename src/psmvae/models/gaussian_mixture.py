@@ -22,7 +22,7 @@ N_PLAIN_CYCLES, MAX_ALPHA, MIN_SHRINKAGE = 4, 4.0, 0.3
 # a larger condition number cannot be inverted.
 MIN_VARIANCE = 1e-4
 # Number of values of the largest tensor of a chunk of rows; larger ones leave the cache of a CPU.
-CHUNK_SIZE = {"cpu": 2**19, "cuda": 2**27}
+CHUNK_SIZE = {"cpu": 2**20, "cuda": 2**24}
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +249,7 @@ class Rows:
         for a in range(width):
             for b in range(a + 1):
                 at = self.columns[a] * n_columns + self.columns[b]
-                table.index_add_(0, at, values[a, b])
+                add_rows(table, at, values[a, b])
         half = table.T.reshape(total.shape)
         # cells of a row are in the order of the columns, so that this is the lower triangle
         total += half + half.mT - torch.diag_embed(half.diagonal(dim1=1, dim2=2))
@@ -283,7 +283,7 @@ class ObservedBlock(Rows):
         second += weight.sum(1)[:, None, None] * covariance + covariance @ total @ covariance
         sums = torch.zeros_like(first.T)
         for at, small in zip(self.columns, part.small, strict=True):
-            sums.index_add_(0, at, small * own)
+            add_rows(sums, at, small * own)
         first += (covariance @ sums.T[..., None]).squeeze(-1)
 
     def conditional_mean(self, mixture: GaussianMixture, part: Part) -> Tensor:
@@ -356,6 +356,20 @@ class MissingBlock(Rows):
             for b, other in enumerate(of_missing):
                 diagonal -= part.inverse[a, b].T[..., None] * row * other
         return part.filled @ matrix * self.observed, diagonal * self.observed
+
+
+def add_rows(total: Tensor, at: Tensor, values: Tensor) -> None:
+    """Add each row of ``values`` to the row ``at`` of ``total``, the same in every run."""
+    if total.is_cuda:
+        # the sums of index_add_ depend on the order in which threads come
+        total += one_hot_sum(at, values, len(total))
+    else:
+        total.index_add_(0, at, values)
+
+
+def one_hot_sum(at: Tensor, values: Tensor, n: int) -> Tensor:
+    """Sum the rows of ``values`` with the same ``at``, from 0 to n - 1, by a matrix product."""
+    return torch.nn.functional.one_hot(at, n).to(values).T @ values
 
 
 def log_density(distance: Tensor, log_det: Tensor, n_cells: int) -> Tensor:
