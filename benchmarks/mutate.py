@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 
 import psmvae
-from psmvae.imputers import residual_trees, resolve
+from psmvae.imputers import mixture_mean, residual_trees, resolve
 from psmvae.imputers.loading import IMPUTERS
 
 # A load may take this much more address space than the process has, and this many seconds.
@@ -100,9 +100,18 @@ def models(folder: Path, frame: pd.DataFrame) -> list[bytes]:
     ]
     for imputer in imputers:
         imputer.fit(frame)
-    # residual trees, which only larger tables have
-    with patch.object(resolve, "FEW_ROWS", 10), patch.object(residual_trees, "MIN_CELLS", 10):
-        imputers.append(psmvae.PSMVAEImputer(**deep).fit(frame))
+    # residual trees and mixtures, which only larger tables have
+    with patch.object(resolve, "FEW_ROWS", 10):
+        with patch.object(residual_trees, "MIN_CELLS", 10):
+            imputers.append(psmvae.PSMVAEImputer(**deep).fit(frame))
+        with (
+            patch.object(residual_trees, "MAX_COLUMNS", 0),
+            patch.multiple(mixture_mean, CELLS_PER_PARAMETER=1, MIN_GAIN=-10.0),
+            patch.object(mixture_mean, "mixture_gain", lambda *_: 1.0),
+        ):
+            imputers.append(psmvae.PSMVAEImputer(**deep).fit(frame))
+    if imputers[-2].residual_trees_ is None or imputers[-1].mixture_mean_ is None:
+        raise RuntimeError("The trees or mixtures were not fitted.")
     contents = []
     for imputer in imputers:
         imputer.save(folder / "model.safetensors")
