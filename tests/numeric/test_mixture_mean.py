@@ -302,3 +302,18 @@ def test_batches_have_the_bits_of_the_whole_table(fitted):
     whole = imputer.transform(table)
     parts = (frame.iloc[at : at + 130].to_numpy() for at in range(0, len(frame), 130))
     np.testing.assert_array_equal(np.concatenate(list(imputer.transform_batches(parts))), whole)
+
+
+def test_columns_without_an_observed_cell_in_the_rows_that_are_used(monkeypatch):
+    monkeypatch.setattr(resolve, "FEW_ROWS", FEW_ROWS)
+    monkeypatch.setattr(mixture_mean, "MAX_ROWS", 600)
+    monkeypatch.setattr(mixture_mean, "FEW_CELLS", 2000)
+    monkeypatch.setattr(mixture_mean, "CELLS_PER_PARAMETER", 2)
+    table, _ = curved_table()
+    rare = np.full((len(table), 2), np.nan)
+    rare[:3] = np.random.default_rng(0).normal(size=(3, 2))
+    both = np.column_stack([table, np.random.default_rng(0).permutation(rare)])
+    imputer = PSMVAEImputer(max_epochs=1, random_state=0, device="cpu").fit(both)
+    assert imputer.mixture_mean_ is not None
+    filled = imputer.transform(both)
+    assert not np.isnan(filled).any()

@@ -343,16 +343,19 @@ class LatentImputer(DeepImputer):
     def _fit_mixture_mean(self, encoded: Encoded, held_out: Tensor | None) -> None:
         if held_out is None:
             return
+        from psmvae.chained.predictors import Predictors
         from psmvae.imputers.mixture_mean import KINDS, MAX_ROWS, MixtureMean, n_components
 
+        modelled = tuple(self.schema_.modelled)
+        # of the whole table: a column may have no observed cell in the rows that are used
+        predictors = Predictors.fit(modelled, encoded.x, encoded.m)
         encoded, hidden = sample_rows(encoded, held_out, MAX_ROWS, self._seed(10))
         assert hidden is not None  # noqa: S101 (as held_out)
-        modelled = tuple(self.schema_.modelled)
         columns = [j for j, column in enumerate(modelled) if column.kind in KINDS]
         rows = np.flatnonzero(hidden.any(0).any(-1).cpu().numpy())
         sample = replace(encoded, x=encoded.x[rows], m=encoded.m[rows])
         self.mixture_mean_ = MixtureMean.fit(
-            modelled,
+            predictors,
             encoded.x,
             encoded.m,
             learn(self, sample, hidden[:, rows], columns),

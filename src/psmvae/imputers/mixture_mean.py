@@ -81,7 +81,7 @@ class MixtureMean:
     @classmethod
     def fit(
         cls,
-        columns: tuple[Column, ...],
+        predictors: Predictors,
         x: Floats,
         m: Bools,
         learned: Mapping[int, Learned],
@@ -97,10 +97,10 @@ class MixtureMean:
 
         Parameters
         ----------
-        columns : tuple of Column
-            The columns.
+        predictors : Predictors
+            Encoding of the columns of the whole table.
         x, m : ndarray of shape (n_rows, n_columns)
-            Model values and mask.
+            Model values and mask of the rows that are used.
         learned : mapping of int to Learned
             Predictions of columns by the trained model, in ``rows``.
         rows : ndarray of int
@@ -114,7 +114,6 @@ class MixtureMean:
         device : torch.device
             Where the mixtures are fitted.
         """
-        predictors = Predictors.fit(columns, x, m)
         held_out = np.zeros_like(m)
         for j, one in learned.items():
             if one.held_out is not None:
@@ -142,7 +141,7 @@ class MixtureMean:
         if relative_gain(validation(*mixtures)) < MIN_GAIN:
             return None
         mixtures += [fit() for _ in range(N_MIXTURES - 1)]
-        weight = np.zeros(len(columns))
+        weight = np.zeros(len(predictors.columns))
         cells = validation(*mixtures)
         weight[wanted] = weights(cells, PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN)
         mixtures = [
@@ -276,11 +275,12 @@ def mixture_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) ->
         0 where a mixture does not help, negative where it predicts worse.
     """
     rng = np.random.default_rng(seed)
+    # of the whole table: a column may have no observed cell in the rows that are used
+    predictors = Predictors.fit(columns, x, m)
     n_rows = max(1, int(FEW_CELLS / max(m.sum(1).mean(), 1.0)))
     rows = np.sort(rng.permutation(len(x))[:n_rows])
     x, m = x[rows], m[rows]
     hidden = m & (rng.random(m.shape) < HIDDEN_FRACTION)
-    predictors = Predictors.fit(columns, x, m)
     used = [j for j, column in enumerate(columns) if column.kind in KINDS and hidden[:, j].any()]
     z, left = _tensors(predictors, x, m & ~hidden, torch.device("cpu"))
     generator = torch.Generator().manual_seed(seed)
