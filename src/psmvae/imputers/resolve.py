@@ -71,7 +71,7 @@ MAX_LINEAR_WORK = 2e8
 # this have enough for a network, and are imputed faster without mixtures. This gain and the one
 # above were chosen by letter, wine, credit, adult and simulated tables, with seeds that no result
 # uses.
-MIN_MIXTURE_GAIN, MAX_MIXTURE_TABLE = 0.005, 50_000
+MIN_MIXTURE_GAIN, MAX_MIXTURE_TABLE = 0.01, 50_000
 # Decay of the running average of the weights, where a validation error chooses among them.
 WEIGHT_AVERAGE = 0.99
 
