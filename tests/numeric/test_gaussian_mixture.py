@@ -58,11 +58,12 @@ def tensors(x, m):
     return torch.tensor(x), torch.tensor(m, dtype=torch.float64)
 
 
-@pytest.fixture(autouse=True, params=[2**19, 40], ids=["one chunk", "small chunks"])
+@pytest.fixture(params=[2**19, 40], ids=["one chunk", "small chunks"])
 def chunks(request, monkeypatch):
     monkeypatch.setattr(gaussian_mixture, "CHUNK_SIZE", {"cpu": request.param})
 
 
+@pytest.mark.usefixtures("chunks")
 def test_missing_cells_have_conditional_means():
     mixture, (x, m) = random_mixture(), random_rows()
     found = mixture.predict(*tensors(x, m)).numpy()
@@ -72,6 +73,7 @@ def test_missing_cells_have_conditional_means():
     np.testing.assert_array_equal(found[m], x[m])
 
 
+@pytest.mark.usefixtures("chunks")
 def test_observed_cells_are_predicted_from_the_others():
     mixture, (x, m) = random_mixture(), random_rows()
     found = mixture.predict(*tensors(x, m), observed=True).numpy()
@@ -83,6 +85,7 @@ def test_observed_cells_are_predicted_from_the_others():
     np.testing.assert_allclose(found[~m], mixture.predict(*tensors(x, m)).numpy()[~m], atol=1e-12)
 
 
+@pytest.mark.usefixtures("chunks")
 def test_a_step_is_that_of_em_with_a_prior():
     mixture, (x, m) = random_mixture(), random_rows(200)
     common = torch.eye(N_COLUMNS, dtype=torch.float64) * 0.7
@@ -144,6 +147,7 @@ def log_likelihood_of(mixture, x, m):
     return sum(float(torch.logsumexp(part, 0).sum()) for part in parts)
 
 
+@pytest.mark.usefixtures("chunks")
 def test_the_log_density_is_that_of_the_observed_cells():
     mixture, (x, m) = random_mixture(), random_rows()
     found = log_likelihood_of(mixture, x, m)
