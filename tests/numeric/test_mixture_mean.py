@@ -317,3 +317,22 @@ def test_columns_without_an_observed_cell_in_the_rows_that_are_used(monkeypatch)
     assert imputer.mixture_mean_ is not None
     filled = imputer.transform(both)
     assert not np.isnan(filled).any()
+
+
+def test_max_time_leaves_time_for_mixtures_and_for_the_comparison_of_masks(monkeypatch):
+    monkeypatch.setattr(resolve, "FEW_ROWS", FEW_ROWS)
+    table, _ = curved_table()
+    reserved, n_rows = {}, {}
+    for max_time in (None, 20.0, 1000.0):
+        imputer = PSMVAEImputer(random_state=0, device="cpu", max_time=max_time)
+        encoded = imputer._read(table)
+        assert imputer.config_.mixture is True
+        reserved[max_time] = imputer._reserved_seconds(encoded)
+        n_rows[max_time] = imputer._n_mask_rows(7)
+    columns = tuple(imputer.schema_.modelled)
+    assert reserved[None] == 0
+    assert reserved[1000.0] > fit_seconds(columns, encoded.m)
+    assert 0 < reserved[20.0] < 0.75 * 20
+    assert n_rows[None] == n_rows[1000.0] == 5000
+    assert n_rows[20.0] >= 1000
+    assert imputer.set_params(max_time=0.1)._n_mask_rows(7) == 1000

@@ -69,7 +69,7 @@ PAPER: dict[str, Any] = PAPER_TRAINING | {
 # With fewer draws than this a user expects a rough estimate and gets no warning.
 MANY_DRAWS, MIN_SAMPLE_SIZE = 50, 1.5
 # Rows whose masks are explained; more would change the odds of going missing by little. With
-# `max_time` the sample is smaller, but not below the second number.
+# `max_time` they may be fewer, but not fewer than the second number.
 MAX_MASK_ROWS, MIN_MASK_ROWS = 5000, 1000
 # Part of `max_time` for the comparison of explanations of the masks, and its seconds for each
 # column with missing cells and for each of its cells, as measured on two cores.
@@ -341,29 +341,28 @@ class LatentImputer(DeepImputer):
         self.linear_mean_ = LinearMean.fit(columns, encoded.x, encoded.m, learned, self._seed(7))
 
     def _fit_mixture_mean(self, encoded: Encoded, held_out: Tensor | None) -> None:
-        if held_out is None:
-            return
         from psmvae.chained.predictors import Predictors
         from psmvae.imputers.mixture_mean import KINDS, MAX_ROWS, MixtureMean, n_components
 
         modelled = tuple(self.schema_.modelled)
         # of the whole table: a column may have no observed cell in the rows that are used
         predictors = Predictors.fit(modelled, encoded.x, encoded.m)
-        encoded, hidden = sample_rows(encoded, held_out, MAX_ROWS, self._seed(10))
-        assert hidden is not None  # noqa: S101 (as held_out)
+        encoded, held_out = sample_rows(encoded, held_out, MAX_ROWS, self._seed(10))
+        if held_out is None:
+            return
         columns = [j for j, column in enumerate(modelled) if column.kind in KINDS]
-        rows = np.flatnonzero(hidden.any(0).any(-1).cpu().numpy())
+        rows = np.flatnonzero(held_out.any(0).any(-1).cpu().numpy())
         sample = replace(encoded, x=encoded.x[rows], m=encoded.m[rows])
         self.mixture_mean_ = MixtureMean.fit(
             predictors,
             encoded.x,
             encoded.m,
-            learn(self, sample, hidden[:, rows], columns),
+            learn(self, sample, held_out[:, rows], columns),
             rows,
             columns,
             n_components(modelled, encoded.m, self._mixture_seconds()),
             self._seed(10),
-            hidden.device,
+            held_out.device,
         )
 
     def _mixture_seconds(self) -> float:

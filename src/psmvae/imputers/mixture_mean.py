@@ -55,7 +55,7 @@ PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 100.0, 100.0
 MAX_ROWS, MAX_PREDICTORS, MAX_WORK = 20_000, 32, 3e8
 OPERATIONS, GAIN_SECONDS = 7e8, 1.5
 ARRAYS = ("log_weight", "mean", "covariance")
-# Single precision takes two thirds of the time.
+# Single precision takes less time; `MIN_VARIANCE` keeps the covariances invertible in it.
 DTYPE = torch.float32
 
 
