@@ -288,6 +288,18 @@ def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
     assert len(found.summary()) == 0
 
 
+def test_the_number_of_threads_does_not_matter(few_trees, monkeypatch):
+    from psmvae.mechanism import table as module
+
+    full, rng = numbers(300, 48)
+    table = full.mask((full > 0.5) & (rng.random(full.shape) < 0.7))
+    summaries = []
+    for n_threads in (1, 3):
+        monkeypatch.setattr(module, "MAX_THREADS", n_threads)
+        summaries.append(mechanism_of(table).summary())
+    pd.testing.assert_frame_equal(*summaries, check_exact=True)
+
+
 def test_frames_of_each_library(few_trees):
     full, rng = numbers(120, 46)
     found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")

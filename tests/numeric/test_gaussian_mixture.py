@@ -161,6 +161,16 @@ def test_one_component_of_complete_rows_has_their_moments():
     np.testing.assert_allclose(one.covariance[0], np.cov(x.T, bias=True), atol=2e-3)
 
 
+def test_a_given_normal_is_what_a_fit_begins_with():
+    x, m, _ = made_rows()
+    normal = GaussianMixture.normal(*tensors(x, m))
+    found = fit(x, m, normal=normal)
+    for name in ("log_weight", "mean", "covariance"):
+        assert torch.equal(getattr(found, name), getattr(fit(x, m), name))
+    moved = GaussianMixture(normal.log_weight, normal.mean + 1.0, normal.covariance)
+    assert not torch.equal(fit(x, m, normal=moved).mean, found.mean)
+
+
 def test_a_mixture_predicts_better_than_one_normal():
     x, m, complete = made_rows(3000, rate=0.3)
     errors = [

@@ -19,6 +19,7 @@ from psmvae.imputers.mixture_mean import (
     n_components,
     n_cycles,
 )
+from psmvae.models.gaussian_mixture import GaussianMixture
 
 FEW_ROWS = 500
 
@@ -50,7 +51,9 @@ def fitted():
     table, complete = curved_table()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resolve, "FEW_ROWS", FEW_ROWS)
-        imputer = PSMVAEImputer(max_epochs=2, random_state=0, mask_model="latent").fit(table)
+        imputer = PSMVAEImputer(
+            max_epochs=2, random_state=0, mask_model="latent", device="cpu"
+        ).fit(table)
     return imputer, table, complete
 
 
@@ -129,7 +132,7 @@ def test_predictions_are_means_over_the_mixtures_within_the_observed_range(fitte
         dataclasses.replace(own, mixtures=(one,)).average(zeros, x, m, zeros)
         for one in own.mixtures
     ]
-    assert len(each) == N_MIXTURES
+    assert len(each) == N_MIXTURES["cpu"]
     assert any((each[0][j] != each[1][j]).any() for j in zeros)
     for j in zeros:
         np.testing.assert_allclose(both[j], (each[0][j] + each[1][j]) / 2, atol=1e-6)
@@ -220,13 +223,14 @@ def test_a_mixture_that_predicts_worse_is_left_out(monkeypatch):
 def test_training_is_shorter_where_mixtures_predict_well():
     imputer = PSMVAEImputer(random_state=0, device="cpu")
     sizes = (5000, 10)
-    steps = [
-        resolve.latent_config(
-            imputer, *sizes, regression="auto", mixture_gain=gain, pi=0.5
-        ).pretrain_steps
+    configs = [
+        resolve.latent_config(imputer, *sizes, regression="auto", mixture_gain=gain, pi=0.5)
         for gain in (0.0, resolve.MIN_MIXTURE_GAIN, resolve.PRETRAIN_MIXTURE_GAIN)
     ]
+    steps = [config.pretrain_steps for config in configs]
     assert steps[0] == steps[1] > 2 * steps[2]
+    rows = [config.factor_analysis_rows for config in configs]
+    assert rows[0] == rows[1] > rows[2]
 
 
 def test_the_number_of_components_is_limited_by_cells_columns_and_time():
@@ -240,6 +244,20 @@ def test_the_number_of_components_is_limited_by_cells_columns_and_time():
     assert enough == MAX_COMPONENTS
     half = n_components(columns, many, fit_seconds(columns, many) / 2)
     assert 0 < half < 0.6 * MAX_COMPONENTS
+
+
+def test_mixtures_begin_around_the_same_normal(monkeypatch):
+    """Its iterations of EM are the same for all of them."""
+    monkeypatch.setattr(resolve, "FEW_ROWS", FEW_ROWS)
+    found, normal = [], GaussianMixture.normal
+    monkeypatch.setattr(
+        GaussianMixture, "normal", lambda *args: found.append(normal(*args)) or found[-1]
+    )
+    settings = {"mask_model": "latent", "device": "cpu", "random_state": 0, "max_epochs": 1}
+    imputer = PSMVAEImputer(**settings).fit(curved_table()[0])
+    assert len(imputer.mixture_mean_.mixtures) == N_MIXTURES["cpu"]
+    # of the gain before training, and of the mixtures after it
+    assert len(found) == 2
 
 
 def test_more_missing_cells_take_more_cycles():

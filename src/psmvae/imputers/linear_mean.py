@@ -30,6 +30,8 @@ KINDS = ("real", "integer")
 # The weight is shrunk towards one half: validation cells also chose when training stopped, and
 # prefer the model for it. A column's weight is shrunk towards that of all columns.
 PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 250.0, 25.0
+# EM starts with the rows without missing cells where there are as many for each encoded column.
+MIN_COMPLETE_ROWS = 2
 # Patterns that are counted at least: tables that are imputed later may have more.
 MIN_PATTERNS = 200
 
@@ -80,8 +82,14 @@ class LinearMean:
         for j, one in learned.items():
             if one.held_out is not None:
                 held_out[:, j] = one.held_out & m[:, j]
+        # EM that starts with all rows takes many steps to the regression of the rows without
+        # missing cells, where few columns are incomplete
+        complete = np.asarray(m.all(1))
+        enough = complete.sum() >= MIN_COMPLETE_ROWS * len(predictors.group)
         with one_blas_thread():
-            partly = Gaussian.fit(predictors, x, m & ~held_out, seed, masks=False)
+            partly = Gaussian.fit(
+                predictors, x, m & ~held_out, seed, masks=False, first=complete if enough else None
+            )
             linear = partly.predict(predictors, x, m, dict.fromkeys(learned, ()), observed=True)
             gaussian = Gaussian.fit(predictors, x, m, seed, masks=False, start=partly)
         weight = np.zeros(len(columns))

@@ -33,8 +33,10 @@ Bools = NDArray[np.bool_]
 
 # Kinds whose mean is a mean of model values; that of a binary column is the probability of 1.
 KINDS = (*NUMERIC, "binary")
-# Number of mixtures, observed cells for each parameter of one, and its numbers of components.
-N_MIXTURES, CELLS_PER_PARAMETER, MIN_COMPONENTS, MAX_COMPONENTS = 2, 10, 2, 100
+# Number of mixtures: more lower the error by little, and a CPU takes a second for one.
+N_MIXTURES = {"cpu": 2, "cuda": 8}
+# Observed cells for each parameter of a mixture, and its numbers of components.
+CELLS_PER_PARAMETER, MIN_COMPONENTS, MAX_COMPONENTS = 10, 2, 100
 # Rows that the common covariance counts for in each component.
 PRIOR_ROWS = 5.0
 # Cycles of EM without the validation cells, divided by the observed fraction to this power, as EM
@@ -48,7 +50,7 @@ MIN_GAIN = -0.02
 FEW_COMPONENTS, FEW_CELLS, HIDDEN_FRACTION = 16, 30_000, 0.2
 # The weight is shrunk towards this one, which counts as many cells. A column's weight is shrunk
 # towards that of all columns.
-PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 100.0, 100.0
+PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 30.0, 30.0
 # Rows that are used at most, predictors of the columns, and operations of an iteration, which are
 # as many as components, rows and squared predictors. Then operations of two cores in a second, and
 # their time for `mixture_gain`.
@@ -131,16 +133,18 @@ class MixtureMean:
             ]
 
         generator = torch.Generator().manual_seed(seed)
+        normal = GaussianMixture.normal(z, left)
 
         def fit() -> GaussianMixture:
             return GaussianMixture.fit(
-                z, left, n, prior_rows=PRIOR_ROWS, n_cycles=n_cycles(m), generator=generator
-            )
+                z, left, n, prior_rows=PRIOR_ROWS, n_cycles=n_cycles(m), generator=generator,
+                normal=normal,
+            )  # fmt: skip
 
         mixtures = [fit()]
         if relative_gain(validation(*mixtures)) < MIN_GAIN:
             return None
-        mixtures += [fit() for _ in range(N_MIXTURES - 1)]
+        mixtures += [fit() for _ in range(N_MIXTURES[device.type] - 1)]
         weight = np.zeros(len(predictors.columns))
         cells = validation(*mixtures)
         weight[wanted] = weights(cells, PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN)
@@ -284,11 +288,13 @@ def mixture_gain(columns: tuple[Column, ...], x: Floats, m: Bools, seed: int) ->
     used = [j for j, column in enumerate(columns) if column.kind in KINDS and hidden[:, j].any()]
     z, left = _tensors(predictors, x, m & ~hidden, torch.device("cpu"))
     generator = torch.Generator().manual_seed(seed)
-    errors = []
+    errors: list[list[float]] = []
+    fitted = None
     for n in (1, min(FEW_COMPONENTS, n_components(columns, m))):
         fitted = GaussianMixture.fit(
-            z, left, n, prior_rows=PRIOR_ROWS, n_cycles=n_cycles(m), generator=generator
-        )
+            z, left, n, prior_rows=PRIOR_ROWS, n_cycles=n_cycles(m), generator=generator,
+            normal=fitted,
+        )  # fmt: skip
         found = _predict(predictors, [fitted], x, m & ~hidden, used, observed=False)
         errors.append([np.square((x[:, j] - found[j])[hidden[:, j]]).mean() for j in used])
     normal, mixture = np.array(errors)
@@ -313,7 +319,7 @@ def n_components(columns: Sequence[Column], m: Bools, max_seconds: float = math.
         return 0
     by_cells = (m.sum(0) * sizes).sum() / (CELLS_PER_PARAMETER * n * (n + 3) / 2)
     work = min(len(m), MAX_ROWS) * n**2
-    by_time = (max_seconds - GAIN_SECONDS) * OPERATIONS / (N_MIXTURES * _n_iterations(m))
+    by_time = (max_seconds - GAIN_SECONDS) * OPERATIONS / (N_MIXTURES["cpu"] * _n_iterations(m))
     return max(0, int(min(by_cells, min(MAX_WORK, by_time) / work, MAX_COMPONENTS)))
 
 
@@ -326,7 +332,7 @@ def n_cycles(m: Bools) -> int:
 def fit_seconds(columns: Sequence[Column], m: Bools) -> float:
     """Estimate the time of `MixtureMean.fit` on two cores."""
     n = sum(min(max(column.n_levels - 1, 1), MAX_INDICATORS) for column in columns)
-    work = N_MIXTURES * n_components(columns, m) * min(len(m), MAX_ROWS) * n**2
+    work = N_MIXTURES["cpu"] * n_components(columns, m) * min(len(m), MAX_ROWS) * n**2
     return GAIN_SECONDS + work * _n_iterations(m) / OPERATIONS
 
 

@@ -221,6 +221,11 @@ def latent_config(
         epochs = max(epochs, LARGE_PRETRAIN_EPOCHS)
     if device == "cpu" and mixture_gain >= PRETRAIN_MIXTURE_GAIN:
         epochs = MIXTURE_PRETRAIN_EPOCHS
+        preset = replace(
+            preset,
+            factor_analysis_rows=FAST.factor_analysis_rows,
+            factor_analysis_steps=FAST.factor_analysis_steps,
+        )
     if device == "cpu" or imputer.max_epochs != "auto":
         epochs = min(epochs, shared["max_epochs"])
     resolved: dict[str, Any] = {

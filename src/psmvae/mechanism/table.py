@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ Bools = NDArray[np.bool_]
 Backend = Literal["pandas", "polars", "pyarrow"]
 # Kinds whose predictor is a logarithm.
 LOGARITHMIC = ("positive", "count")
+# Columns that are compared at the same time.
+MAX_THREADS = 4
 FEW = " Most of these values are missing: the data say little about how they are distributed."
 
 
@@ -130,16 +133,20 @@ class Mechanism(Mapping[str, Finding]):
         """Fit as `fit`; ``together`` are the columns of `missing_with`."""
         features = Features.of(predictors, m)
         table = features.table(x, m)
-        found = {}
-        # the matrices are small: several threads take longer than one
-        with one_blas_thread():
-            for j in sorted(questions, key=lambda j: m[:, j].sum()):
-                if deadline is not None and time.perf_counter() > deadline:
-                    break
-                cells = _cells(features, table, j, x, m, predictions[j], held_out, together[j])
-                question = _in_units_of_predictor(predictors, j, questions[j])
-                found[j] = fit_column(cells, question, seed + 104_729 * j, n_jobs)
-        return cls(features, {predictors.columns[j].name: found[j] for j in sorted(found)})
+
+        def fit(j: int) -> Finding | None:
+            if deadline is not None and time.perf_counter() > deadline:
+                return None
+            cells = _cells(features, table, j, x, m, predictions[j], held_out, together[j])
+            question = _in_units_of_predictor(predictors, j, questions[j])
+            return fit_column(cells, question, seed + 104_729 * j, n_jobs)
+
+        ordered = sorted(questions, key=lambda j: m[:, j].sum())
+        # the matrices are small: several threads of BLAS take longer than one
+        with one_blas_thread() as n, ThreadPoolExecutor(min(n, MAX_THREADS)) as pool:
+            each = dict(zip(ordered, pool.map(fit, ordered), strict=True))
+        found = {j: finding for j in sorted(each) if (finding := each[j]) is not None}
+        return cls(features, {predictors.columns[j].name: one for j, one in found.items()})
 
     @classmethod
     def fit_gaussian(

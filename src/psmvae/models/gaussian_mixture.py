@@ -12,9 +12,9 @@ from typing import Self
 import torch
 from torch import Tensor
 
-# Iterations of EM of the common mean and covariance, and the spread of the first means of the
-# components in standard deviations.
-N_FIRST_ITERATIONS, SPREAD = 15, 0.65
+# Iterations of EM of the common mean and covariance, the variance that is added to the latter, and
+# the spread of the first means of the components in standard deviations.
+N_FIRST_ITERATIONS, RIDGE, SPREAD = 15, 1e-3, 0.65
 # Cycles of two iterations that are not extrapolated, while components still move far; the largest
 # step length of the extrapolation; and the fraction to which it may shrink a covariance.
 N_PLAIN_CYCLES, MAX_ALPHA, MIN_SHRINKAGE = 4, 4.0, 0.3
@@ -56,7 +56,7 @@ class GaussianMixture:
         prior_rows: float,
         n_cycles: int,
         generator: torch.Generator,
-        ridge: float = 1e-3,
+        normal: Self | None = None,
     ) -> Self:
         """Fit to the observed cells of ``x, m`` ``(row, column)``, standardised columns.
 
@@ -75,15 +75,11 @@ class GaussianMixture:
             Cycles of two iterations of EM.
         generator : torch.Generator
             Draws the first means.
-        ridge : float
-            Variance that is added to that of all rows.
+        normal : GaussianMixture, optional
+            One component, around whose mean the others begin; by default that of `normal`.
         """
-        identity = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
-        one = cls(x.new_zeros(1), x.new_zeros(1, x.shape[1]), (1 + ridge) * identity[None])
-        rows = list(_groups(m, 1))
-        for _ in range(N_FIRST_ITERATIONS):
-            one = one._step(x, rows, ridge * identity, 1.0)
-        common = one.covariance[0] + ridge * identity
+        one = normal or cls.normal(x, m)
+        common = one.covariance[0] + RIDGE * torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
         noise = torch.randn(n_components, x.shape[1], generator=generator, dtype=torch.float64)
         root = torch.linalg.cholesky(common)
         # the components begin apart, and together have the common covariance
@@ -97,6 +93,16 @@ class GaussianMixture:
             max_alpha = 1.0 if k < N_PLAIN_CYCLES else MAX_ALPHA
             found = found._cycle(x, rows, common, prior_rows, max_alpha)
         return found._step(x, rows, common, prior_rows)
+
+    @classmethod
+    def normal(cls, x: Tensor, m: Tensor) -> Self:
+        """Return one Normal after a few iterations of EM; the parameters are those of `fit`."""
+        identity = torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+        one = cls(x.new_zeros(1), x.new_zeros(1, x.shape[1]), (1 + RIDGE) * identity[None])
+        rows = list(_groups(m, 1))
+        for _ in range(N_FIRST_ITERATIONS):
+            one = one._step(x, rows, RIDGE * identity, 1.0)
+        return one
 
     def update(self, x: Tensor, m: Tensor, *, prior_rows: float, n_iterations: int) -> Self:
         """Return the mixture after more iterations of EM; the parameters are those of `fit`."""
