@@ -26,6 +26,14 @@ def test_straight_odds_move_a_normal_by_slope_times_variance(slope):
     assert stats.kstest(taken[0], stats.norm(slope, 1).cdf).statistic < 0.035
 
 
+def test_the_bias_of_a_mean_is_small():
+    """One of 100 proposals, taken in proportion to its odds, would be .024 below the mean."""
+    rng, n = Draws.seeded(2, [0]), 60_000
+    log_odds = straight(1.0, np.linspace(-3, 3, 25))
+    taken = take_one(lambda: rng.normal(n), partial(log_odds, [0]), rng)
+    assert taken.mean() == pytest.approx(1.0, abs=0.012)
+
+
 def test_a_step_takes_each_side_by_its_odds():
     rng, n = Draws.seeded(1, [0]), 4000
     log_odds = LogOdds(

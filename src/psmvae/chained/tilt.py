@@ -1,7 +1,9 @@
 """Draws of missing cells whose value decides on their absence.
 
-A missing cell has the distribution p_obs(x | rest) · exp γ(x): values are proposed by the
-regression of the observed rows, and one of them is taken with probability in proportion to exp γ.
+A missing cell has the distribution p_obs(x | rest) · exp γ(x). Values are proposed by the
+regression of the observed rows, and accepted by the rule of Metropolis and Hastings. Its bias falls
+geometrically with the number of proposals; that of one proposal taken in proportion to exp γ falls
+as 1 / number only, which is a fifth of a standard error of a mean of 1,000 rows.
 """
 
 from __future__ import annotations
@@ -73,12 +75,12 @@ class LogOdds:
 def take_one(
     propose: Callable[[], Floats], log_odds: Callable[[Floats], Floats], rng: Draws
 ) -> Floats:
-    """Take one of several proposals of each cell, in proportion to exp γ."""
+    """Return the last accepted proposal of each cell, by independent Metropolis–Hastings."""
     taken = propose()
-    total = np.exp(log_odds(taken))
+    odds = np.exp(log_odds(taken))
     for _ in range(N_PROPOSALS - 1):
         proposed = propose()
-        odds = np.exp(log_odds(proposed))
-        total += odds
-        taken = np.where(rng.uniform(taken.shape[1]) * total < odds, proposed, taken)
+        others = np.exp(log_odds(proposed))
+        accepted = rng.uniform(taken.shape[1]) * odds < others
+        taken, odds = np.where(accepted, proposed, taken), np.where(accepted, others, odds)
     return taken
