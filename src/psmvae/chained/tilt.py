@@ -3,7 +3,7 @@
 A missing cell has the distribution p_obs(x | rest) · exp γ(x). Values are proposed by the
 regression of the observed rows, and accepted by the rule of Metropolis and Hastings. Its bias falls
 geometrically with the number of proposals; that of one proposal taken in proportion to exp γ falls
-as 1 / number only: .15 standard errors of a mean of 1,000 rows, 40 % of them missing.
+as 1 / number only, and with 100 is .024 standard deviations of a Normal with γ(x) = x.
 """
 
 from __future__ import annotations

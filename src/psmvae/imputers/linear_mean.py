@@ -30,7 +30,7 @@ KINDS = ("real", "integer")
 # The weight is shrunk towards one half: validation cells also chose when training stopped, and
 # prefer the model for it. A column's weight is shrunk towards that of all columns.
 PRIOR_WEIGHT, PSEUDO_COUNT, PSEUDO_COUNT_COLUMN = 0.5, 250.0, 25.0
-# EM starts with the rows without missing cells where there are as many for each encoded column.
+# EM starts with the rows without missing cells if there are this many for each encoded column.
 MIN_COMPLETE_ROWS = 2
 # Patterns that are counted at least: tables that are imputed later may have more.
 MIN_PATTERNS = 200
