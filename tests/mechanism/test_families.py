@@ -181,6 +181,16 @@ def test_draws_have_mean_and_covariance_of_the_fit(of_line):
     assert slopes.std() == pytest.approx(np.sqrt(design @ fit.covariance @ design), rel=0.05)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_draws_do_not_depend_on_rounding(seed):
+    p_obs, missing, bins = simulate(tails, n=400, seed=seed)
+    forward = fit_families(p_obs, missing, bins, "smooth")
+    # sums of the same rows in another order
+    backward = fit_families(p_obs[::-1], missing[::-1], bins, "smooth")
+    drawn = [each.draw(20, np.random.default_rng(3))[0] for each in (forward, backward)]
+    np.testing.assert_allclose(*drawn, atol=1e-4)
+
+
 def test_candidates_are_drawn_by_their_weights(of_tails):
     p_obs, missing, bins = of_tails
     posterior = fit_families(p_obs, missing, bins, "straight")

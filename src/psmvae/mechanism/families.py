@@ -59,7 +59,8 @@ class Posterior:
         drawn = np.empty((n, len(self.fits[0].family.design)))
         for k, fit in enumerate(self.fits):
             rows = np.flatnonzero(which == k)
-            theta = rng.multivariate_normal(fit.theta, fit.covariance, len(rows), method="eigh")
+            # a Cholesky factor is continuous in the covariance, eigenvectors of one are not
+            theta = rng.multivariate_normal(fit.theta, fit.covariance, len(rows), method="cholesky")
             if direction := fit.family.direction:
                 theta[:, 1:] = direction * np.maximum(direction * theta[:, 1:], 0.0)
             drawn[rows] = fit.gamma_of(theta)

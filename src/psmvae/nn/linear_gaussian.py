@@ -21,6 +21,8 @@ RIDGE = 3.0
 PSI_WEIGHT = 10.0
 # Stronger priors, tried where the first one predicts validation cells worse than the column mean.
 STRONGER_RIDGES = (30.0, 300.0, 3000.0)
+# Entries of a singular vector whose sizes differ by this fraction at most count as equal.
+SAME_SIZE = 1e-3
 # Standardised features are never clipped inside ±MIN_REACH.
 MIN_REACH = 4.0
 
@@ -95,6 +97,12 @@ def _principal_components(f: Tensor, n_latent: int) -> FactorAnalysis:
     """Initial parameters from a singular value decomposition, missing features set to 0."""
     n_factors = min(n_latent, *f.shape[1:])
     _, s, vt = torch.linalg.svd(f, full_matrices=False)
+    # Rounding decides the sign of a singular vector, so it differs between numbers of threads.
+    # Training from networks that are not symmetric in z would carry that on into the imputations.
+    # The two features of a binary column have entries of the same size: the first has the sign.
+    size = vt.abs()
+    first = (size > (1 - SAME_SIZE) * size.amax(-1, keepdim=True)).int().argmax(-1, keepdim=True)
+    vt = vt * torch.where(vt.gather(-1, first) < 0, -1.0, 1.0).to(vt)
     loading = (vt[:, :n_factors] * (s[:, :n_factors, None] / f.shape[1] ** 0.5)).transpose(1, 2)
     loading = nn.functional.pad(loading, (0, n_latent - n_factors))
     return FactorAnalysis(torch.zeros_like(f[:, 0]), loading, torch.full_like(f[:, 0], 0.5))
