@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from psmvae.chained.regression import Design, Draws, Posterior, regress, transposed
+from psmvae.chained.smoothing import smoothing_width
 from psmvae.chained.tilt import take_one
 
 Floats = NDArray[np.float64]
@@ -98,7 +99,8 @@ class NumericParameters(NamedTuple):
     ) -> Callable[[], Floats]:
         """Return a function that draws cells, truncated to the bounds.
 
-        Under a tilt there are more donors: some of few similar rows would be taken too often.
+        Under a tilt there are more donors, and their residuals are smoothed: some of few similar
+        rows would be taken too often, and none is beyond the largest.
         """
         mean, n = self.mean(terms, learned), self.donor.shape[1]
         if pmm:
@@ -109,12 +111,20 @@ class NumericParameters(NamedTuple):
             return lambda: _normal(mean, sigma, low, high, rng)
         log_scale = self._times(terms, self.log_scale)
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
-        n_donors = max(MIN_DONORS, int(DONOR_FRACTION * n))
-        if tilted is not None:
-            n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
-        return lambda: _truncated(
-            lambda: mean + noise * self._donors(mean, n_donors, rng), low, high
-        )
+        if tilted is None:
+            n_donors = max(MIN_DONORS, int(DONOR_FRACTION * n))
+            return lambda: _truncated(
+                lambda: mean + noise * self._donors(mean, n_donors, rng), low, high
+            )
+        n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
+        width = smoothing_width(self.donor)[:, None]
+        kept = np.sqrt(1 - width**2)
+
+        def draw() -> Floats:
+            residual = kept * self._donors(mean, n_donors, rng)
+            return np.asarray(mean + noise * (residual + width * rng.normal(mean.shape[1])))
+
+        return lambda: _truncated(draw, low, high)
 
     def _nearest(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
         """Return the value of one of the ``n_donors`` rows with the nearest means."""
