@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from psmvae.chained.regression import Design, Draws, Posterior, regress, transposed
-from psmvae.chained.smoothing import smoothing_width
+from psmvae.chained.residuals import shrink_local_means, smoothing_width
 from psmvae.chained.tilt import take_one
 
 Floats = NDArray[np.float64]
@@ -112,9 +112,8 @@ class NumericParameters(NamedTuple):
         log_scale = self._times(terms, self.log_scale)
         noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
         if tilted is None:
-            n_donors = max(MIN_DONORS, int(DONOR_FRACTION * n))
             return lambda: _truncated(
-                lambda: mean + noise * self._donors(mean, n_donors, rng), low, high
+                lambda: mean + noise * self._donors(mean, _n_near(n), rng), low, high
             )
         n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
         width = smoothing_width(self.donor)[:, None]
@@ -225,6 +224,7 @@ def fit_numeric(
         mean_square = np.sqrt((residual**2).mean(1))
         sigma = sigma * square[:, 0] / np.maximum(mean_square, 1e-12)
     order = fitted.argsort(1)
+    donor = np.take_along_axis(np.ascontiguousarray(donor), order, 1)
     return NumericParameters(
         design.center,
         coef,
@@ -233,8 +233,13 @@ def fit_numeric(
         sigma,
         log_scale,
         np.take_along_axis(fitted, order, 1),
-        np.take_along_axis(np.ascontiguousarray(donor), order, 1),
+        donor if pmm else shrink_local_means(donor, _n_near(len(y))),
     )
+
+
+def _n_near(n: int) -> int:
+    """Return the number of donors of a residual, of ``n`` observed rows."""
+    return max(MIN_DONORS, int(DONOR_FRACTION * n))
 
 
 def _normal(mean: Floats, sigma: Floats, low: float, high: float, rng: Draws) -> Floats:

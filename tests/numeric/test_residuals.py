@@ -1,4 +1,4 @@
-"""Smoothed residuals of donors."""
+"""Residuals of donors: shrunk local means, and smoothing under a tilt."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,46 @@ from scipy import stats
 
 from psmvae.chained.numeric import NumericParameters
 from psmvae.chained.regression import Draws
-from psmvae.chained.smoothing import smoothing_width
+from psmvae.chained.residuals import shrink_local_means, smoothing_width
 
 
 def standardised(residual):
     residual = residual - residual.mean(-1, keepdims=True)
     return residual / residual.std(-1, keepdims=True)
+
+
+def local_means(residual, n_near=50):
+    return residual.reshape(len(residual), -1, n_near).mean(-1)
+
+
+def test_local_means_that_are_chance_are_removed():
+    residual = standardised(np.random.default_rng(2).normal(size=(200, 500)))
+    before, after = (local_means(r) for r in (residual, shrink_local_means(residual, 50)))
+    # James–Stein with 10 parts, whose means sum to 0, leaves a fifth of the variance or less
+    assert (after**2).mean() < 0.35 * (before**2).mean()
+    assert 1 / (before**2).mean() == pytest.approx(50, rel=0.2)
+
+
+def test_local_means_that_are_a_curve_are_kept():
+    rng = np.random.default_rng(3)
+    curve = np.sin(np.linspace(0, 2 * np.pi, 500))
+    residual = standardised(curve + rng.normal(size=(50, 500)))
+    found = shrink_local_means(residual, 50)
+    np.testing.assert_allclose(local_means(found), local_means(residual), atol=0.08)
+
+
+def test_shrunk_residuals_keep_mean_square_and_order_of_chains():
+    residual = standardised(np.random.default_rng(4).normal(size=(3, 200)))
+    found = shrink_local_means(residual, 20)
+    np.testing.assert_allclose((found**2).mean(1), 1)
+    np.testing.assert_allclose(found.mean(1), 0, atol=0.02)
+    np.testing.assert_allclose(shrink_local_means(residual[1:2], 20), found[1:2])
+
+
+@pytest.mark.parametrize("n", [1, 20, 59])
+def test_few_residuals_stay_as_they_are(n):
+    residual = np.random.default_rng(5).normal(size=(2, n))
+    assert shrink_local_means(residual, 20) is residual
 
 
 @pytest.mark.parametrize("n", [100, 600])
