@@ -245,7 +245,7 @@ def run_r(designs: list[str], rows: list[int], n_tables: int, folder: Path, out:
 
 def page(records: dict[str, Any]) -> str:
     """Return the tables of the documentation."""
-    parts = []
+    parts = [_page_counts(records)]
     for design, cells in DESIGNS.items():
         sizes = [n for n in (100, 300, 1000, 5000) if f"{design}, {n}" in records]
         if not sizes:
@@ -253,6 +253,35 @@ def page(records: dict[str, Any]) -> str:
         parts.append(f"### {design[0].upper()}{design[1:]}\n\nMissing: {cells}.\n")
         parts.extend(_page_of(design, n, records[f"{design}, {n}"]) for n in sizes)
     return "\n".join(parts)
+
+
+def _page_counts(records: dict[str, Any]) -> str:
+    """How many coverages and biases are in a range, by method."""
+    compared = METHODS[:5]
+    estimates = [
+        (key.rsplit(", ", 1)[0] in LINEAR, {method: entry[method][term] for method in compared})
+        for key, entry in records.items()
+        for term in entry[compared[0]]
+    ]
+    linear = [one for is_linear, one in estimates if is_linear]
+    other = [one for is_linear, one in estimates if not is_linear]
+    lines = [
+        "### Counts\n",
+        f"Of {len(linear)} estimates in linear designs: how many are covered in 93 to 97 %, and",
+        "how many have a bias of more than a tenth of the standard error of the full data.",
+        f"Of {len(other)} in the other designs: how many coverages are more than a point above and",
+        'below those of `MICEImputer(method="pmm")`.\n',
+        "| | linear, 93 to 97 % | linear, biased | other, above | other, below |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for method in compared:
+        inside = sum(0.93 <= one[method]["coverage"] <= 0.97 for one in linear)
+        biased = sum(abs(one[method]["bias"]) > 0.1 * one["full data"]["se"] for one in linear)
+        points = [1000 * (one[method]["coverage"] - one["MICE pmm"]["coverage"]) for one in other]
+        above = sum(round(each, 2) > 10 for each in points)
+        below = sum(round(each, 2) < -10 for each in points)
+        lines.append(f"| {method} | {inside} | {biased} | {above} | {below} |")
+    return "\n".join([*lines, ""])
 
 
 def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
