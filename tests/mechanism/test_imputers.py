@@ -335,3 +335,19 @@ def test_warnings_of_a_fit_name_the_line_that_called_it(cls, options, method):
     assert "UnusedSelfMaskWarning" in files
     assert ("FewRowsWarning" in files) == (cls is PSMVAEImputer)
     assert set(files.values()) == {__file__}
+
+
+@pytest.mark.parametrize("n", [300, 1000])
+def test_a_mask_by_another_column_is_not_attributed_to_a_value_that_it_predicts(n):
+    """Two columns predict y, and one of them decides on its mask."""
+    wrong = []
+    for seed in range(4):
+        rng = np.random.default_rng(30 + seed)
+        x1, x2, noise = rng.normal(size=(3, n))
+        x2 = 0.4 * x1 + x2
+        missing = rng.random(n) < expit(1.5 * x1 - 0.5)
+        y = np.where(missing, np.nan, 1 + x1 + 0.5 * x2 + noise)
+        table = pd.DataFrame({"y": y, "x1": x1, "x2": x2})
+        found = MICEImputer(mask_model="auto", max_iter=1, random_state=seed).fit(table)
+        wrong.append(found.mechanism_["y"].chosen == "own value")
+    assert np.mean(wrong) <= 0.25
