@@ -7,11 +7,13 @@ estimates pooled with the degrees of freedom of Barnard and Rubin. The methods a
 `coverage.R`.
 
 The default is trained on many tables at once as one stacked model, which takes a CUDA device
-seconds instead of hours; the design with mixed kinds is fitted one table after another by the
-public interface. Run with
+seconds instead of hours; its draws are those of ``mask_model="latent"``. The design with mixed
+kinds is fitted one table after another by the public interface, and so is "auto", the default, in
+the other designs. Run with
 
     python benchmarks/coverage.py run [--designs NAME ...] [--rows 100 300] [--tables 400]
         [--default-only | --first 200]
+    python benchmarks/coverage.py auto --designs "linear, MAR" --rows 300 [--tables 400]
     python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 100]
     python benchmarks/coverage.py page
 """
@@ -45,7 +47,11 @@ RESULTS = Path(__file__).parent / "results" / "coverage.json"
 PAGE = DOCS / "coverage.md"
 N_IMPUTATIONS, N_TRUTH = 20, 2_000_000
 OURS = "PSMVAEImputer"
-METHODS = ("full data", "complete cases", OURS, "MICE norm", "MICE pmm", "R norm", "R pmm")
+# OURS by the public interface, where the other records are of draws without a mechanism
+AUTO = f'{OURS}("auto")'
+METHODS = ("full data", "complete cases", OURS, AUTO, "MICE norm", "MICE pmm", "R norm", "R pmm")
+COUNTED = ("full data", "complete cases", OURS, "MICE norm", "MICE pmm")
+CHOSEN = "own value chosen"
 # Tables trained as one stack; results do not depend on it but for random numbers.
 STACK = 200
 
@@ -93,12 +99,7 @@ def _others(design: str, table: Any, missing: Any, number: int) -> dict[str, dic
 
 def _ours(design: str, table: Any, missing: Any, number: int, learned: Any) -> dict[str, Table]:
     if learned is None:
-        import torch
-
-        torch.set_num_threads(1)
-        data = frame(design, table, missing)
-        imputer = PSMVAEImputer(random_state=number, device="cpu").fit(data)
-        return _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), len(table))
+        return _fitted(design, table, missing, number)[1]
     from psmvae.chained.chains import Chains, settings_for
 
     columns, x, m, bounds, predictions, seed = learned
@@ -111,6 +112,45 @@ def _ours(design: str, table: Any, missing: Any, number: int, learned: Any) -> d
     scale = np.array([column.scale for column in columns])
     filled = np.where(missing[:, None], drawn * scale + center, table[:, None])
     return pooled(design, filled.transpose(1, 0, 2), len(table))
+
+
+def _fitted(
+    design: str, table: Any, missing: Any, number: int
+) -> tuple[PSMVAEImputer, dict[str, Table]]:
+    """Return the default, fitted by the public interface, and its pooled estimates."""
+    import torch
+
+    torch.set_num_threads(1)
+    data = frame(design, table, missing)
+    imputer = PSMVAEImputer(random_state=number, device="cpu").fit(data)
+    return imputer, _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), len(table))
+
+
+def one_auto(job: tuple[str, int, int]) -> tuple[dict[str, Table], bool]:
+    """Return the pooled estimates of "auto", and whether y was corrected for its own value."""
+    warnings.simplefilter("ignore")
+    design, n, number = job
+    imputer, found = _fitted(design, *table_of(design, n, number), number)
+    mechanism: Any = imputer.mechanism_
+    return found, "y" in mechanism and mechanism["y"].chosen == "own value"
+
+
+def run_auto(designs: list[str], rows: list[int], numbers: range, workers: int, out: Path) -> None:
+    """Run "auto" by the public interface and add its records."""
+    context = __import__("multiprocessing").get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        for n in rows:
+            for design in designs:
+                each = list(pool.map(one_auto, [(design, n, k) for k in numbers], chunksize=2))
+                record(out, design, n, [{AUTO: found} for found, _ in each])
+                records = json.loads(out.read_text())
+                share = float(np.mean([chosen for _, chosen in each]))
+                records[f"{design}, {n}"][CHOSEN] = float(f"{share:.4g}")
+                _write(out, records)
+
+
+def _write(out: Path, records: dict[str, Any]) -> None:
+    out.write_text(json.dumps(records, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 
 def _pool_frames(design: str, tables: list[Any], n: int) -> dict[str, Table]:
@@ -187,7 +227,7 @@ def record(
         if first:
             found = {term: joined(entry[method][term], one, first) for term, one in found.items()}
         entry[method] = found
-    out.write_text(json.dumps(records, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    _write(out, records)
     print(f"{design}, {n} rows: recorded {len(each)} tables", flush=True)
 
 
@@ -257,7 +297,7 @@ def page(records: dict[str, Any]) -> str:
 
 def _page_counts(records: dict[str, Any]) -> str:
     """How many coverages and biases are in a range, by method."""
-    compared = METHODS[:5]
+    compared = COUNTED
     estimates = [
         (key.rsplit(", ", 1)[0] in LINEAR, {method: entry[method][term] for method in compared})
         for key, entry in records.items()
@@ -298,6 +338,8 @@ def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
             text = f"{one['bias'] / full['se']:+.2f} / {one['width']:.3g} / {one['coverage']:.1%}"
             cells.append(text.replace("%", ""))
         label = method if counts[method] == most else f"{method} ({counts[method]} tables)"
+        if method == AUTO:
+            label += f", own value chosen in {entry[CHOSEN]:.0%}"
         lines.append(f"| {label} | {' | '.join(cells)} |")
     yardstick = entry.get("MICE norm")
     if design in LINEAR and yardstick and OURS in entry:
@@ -309,7 +351,7 @@ def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
 def main() -> None:
     """Run the study, R's part of it, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("run", "r", "page"))
+    parser.add_argument("what", choices=("run", "auto", "r", "page"))
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--designs", nargs="+", choices=tuple(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--rows", nargs="+", type=int, default=[100, 300, 1000, 5000])
@@ -323,6 +365,9 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if options.what == "page":
         write_page(PAGE, "coverage", page(json.loads(options.out.read_text())))
+    elif options.what == "auto":
+        numbers = range(options.first, options.tables)
+        run_auto(options.designs, options.rows, numbers, options.workers, options.out)
     elif options.what == "r":
         run_r(options.designs, options.rows, options.tables, options.folder, options.out)
     else:
