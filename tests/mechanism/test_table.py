@@ -354,6 +354,10 @@ def test_words_of_a_comparison(few_trees, own, others, words):
     finding = replace(found["a"], likelihoods=Likelihoods(others, own, own), assumed=False)
     sentence = replace(found, findings={"a": finding}).sentence("a")
     assert words in sentence
+    unclear = "the masks do not tell which explanation is right"
+    assert (unclear in sentence) == (abs(own - others) < 5)
+    assumed = replace(found, findings={"a": replace(finding, assumed=True)}).sentence("a")
+    assert unclear not in assumed
     assert f"{own:.1f} nats by its value, {others:.1f} by the other columns" in sentence
     assumed = replace(found, findings={"a": replace(finding, assumed=True)})
     assert "explains its mask as assumed" in assumed.sentence("a")

@@ -31,6 +31,12 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 LOGARITHMIC = ("positive", "count")
 # Columns that are compared at the same time.
 MAX_THREADS = 4
+# Log-likelihoods that differ by less than this, in nats, do not tell explanations apart.
+CLEAR = 5.0
+UNCLEAR = (
+    " With so small a difference the masks do not tell which explanation is right: compare "
+    "assumptions, or state yours by mask_model."
+)
 FEW = " Most of these values are missing: the data say little about how they are distributed."
 
 
@@ -355,6 +361,9 @@ class Mechanism(Mapping[str, Finding]):
             f"log-likelihood of held-out masks above that of a constant rate: {own:.1f} nats by "
             f"its value, {others:.1f} by the other columns"
         )
+        # without the second comparison, the value explains little
+        is_clear = finding.assumed or np.isnan(finding.likelihoods.both)
+        joint += "" if is_clear or abs(own - others) >= CLEAR else UNCLEAR
         if finding.tilt is None:
             return f"{column}: taken to be missing at random ({compared}).{joint}"
         j = [each.name for each in self.columns].index(column)
