@@ -91,6 +91,13 @@ def chose_own(imputer: Any, column: str) -> bool:
     return column in imputer.mechanism_ and imputer.mechanism_[column].chosen == "own value"
 
 
+def _is_certain(imputer: Any, column: str) -> bool:
+    """Return whether all draws of a column are by its own value."""
+    if not chose_own(imputer, column):
+        return False
+    return bool(imputer.mechanism_[column].tilt.share_at_random == 0)
+
+
 def one_linear(job: tuple[str, str, int, int], *, only_corrected: bool = False) -> dict[str, Any]:
     """Return the pooled estimates of one table of part a, by mask model.
 
@@ -117,7 +124,7 @@ def one_linear(job: tuple[str, str, int, int], *, only_corrected: bool = False) 
     if not only_corrected:
         found[base] = drawn(base)[1] if found["chosen"] else found["auto"]
     if mechanism == "own value":
-        found["SelfMask"] = found["auto"] if found["chosen"] else drawn(NAMED)[1]
+        found["SelfMask"] = found["auto"] if _is_certain(fitted, "y") else drawn(NAMED)[1]
         if imputer == "MICE":
             found["SelfMask, straight"] = drawn(STRAIGHT)[1]
     return found

@@ -64,10 +64,11 @@ def test_the_mean_under_logistic_self_masking(mask_model):
     bias, at_random = [], []
     for seed in range(2):
         rng = np.random.default_rng(60 + seed)
-        x = rng.normal(size=500)
-        y = 1 + x + 0.7 * rng.normal(size=500)
+        # with a single other column, the masks could as well depend on that
+        x, z = rng.normal(size=(2, 500))
+        y = 1 + 0.7 * x + 0.7 * z + 0.7 * rng.normal(size=500)
         table = pd.DataFrame(
-            {"x": x, "y": np.where(rng.random(500) < expit(2 * y - 2.5), np.nan, y)}
+            {"x": x, "z": z, "y": np.where(rng.random(500) < expit(2 * y - 2.5), np.nan, y)}
         )
         for model, found in ((mask_model, bias), ("none", at_random)):
             imputer = MICEImputer(mask_model=model, random_state=seed).fit(table)

@@ -30,9 +30,10 @@ class LogOdds:
     """Drawn functions γ of one column: log odds of going missing.
 
     ``gamma`` is ``(draw, bin)``, for bins between ``edges`` with mean ``value``, in units of the
-    column's predictor or in codes of levels. Draws with ``is_straight`` are linear functions of the
-    value, the others constant in a bin. γ does not apply to rows in which a column of
-    ``missing_with`` is missing, whose mask explains that of the cell.
+    column's predictor or in codes of levels. A draw that is 0 has no tilt. Draws with
+    ``is_straight`` are linear functions of the value, the others constant in a bin. γ does not
+    apply to rows in which a column of ``missing_with`` is missing, whose mask explains that of the
+    cell.
     """
 
     edges: Floats

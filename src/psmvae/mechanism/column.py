@@ -14,6 +14,7 @@ from psmvae.mechanism import rivals
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.correction import Correction
 from psmvae.mechanism.dropout import MIN_CELLS
+from psmvae.mechanism.evidence import BayesFactors, bayes_factors
 from psmvae.mechanism.families import Posterior, fit_families, refit_straight
 from psmvae.mechanism.observed import Observed, inflation_of
 from psmvae.mechanism.question import Question
@@ -29,20 +30,20 @@ MIN_NATS, MIN_RATIO = 7.0, 0.6
 # Columns of levels need more: their probabilities have no shape that the model may miss. Chosen by
 # simulated tables, with seeds that no result uses.
 MIN_RATIO_LEVELS = 0.82
-# Given the value, the other columns must add little: at most this fraction of what it explains.
-MAX_ADDED = 0.08
-# Where the own value explains fewer nats than FEW_NATS, explanations are hard to tell apart. With
-# more, at random is preferred if the other columns explain more, by LEAD nats and LEAD_FRACTION of
-# what the value explains, and add to the value, by ADDED nats and ADDED_FRACTION. Chosen by
-# simulated tables of 100 to 2,000 rows, with seeds that no result uses.
-FEW_NATS = 12.0
-LEAD, LEAD_FRACTION = 2.5, 0.06
-ADDED, ADDED_FRACTION = 1.0, 0.03
+# Given the value, the other columns must add little: at most this fraction of what it explains,
+# and as many nats.
+MAX_ADDED, MAX_ADDED_NATS = 0.15, 2.0
+# Smallest logarithms of the Bayes factors. Large tables show that p_obs is an approximation: above
+# CLEAR_NATS that the value explains, a fraction of the rest is allowed for it. Chosen by simulated
+# tables of 100 to 2,000 rows, with seeds that no result uses.
+MIN_AGAINST_ONE, MIN_AGAINST_ANY = -0.5, -3.0
+CLEAR_NATS, APPROXIMATION = 60.0, 0.08
 # The first comparison, without forests, is passed with less.
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
 # Rows whose masks are used at most.
 MAX_ROWS = 10_000
 N_DRAWS = 60
+NOT_COMPARED = BayesFactors(np.nan, np.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,11 +168,19 @@ class Tilt:
         return np.asarray(self.weight @ each)
 
     def band(self, level: float = 0.9) -> tuple[Floats, Floats]:
-        """Return a pointwise band of the probability of going missing in each bin."""
-        each = 0.5 * (1 + np.tanh(0.5 * self.draws.gamma))
+        """Return a pointwise band of the probability of going missing in each bin.
+
+        It is that of draws in which the value explains the mask.
+        """
+        each = 0.5 * (1 + np.tanh(0.5 * self.draws.gamma[self.draws.gamma.any(1)]))
         ends = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(each, ends, axis=0)
         return np.asarray(low), np.asarray(high)
+
+    @property
+    def share_at_random(self) -> float:
+        """Share of the draws in which another column explains the mask."""
+        return float(np.mean(~self.draws.gamma.any(1)))
 
     def at_risk(self) -> Bools:
         """Return the bins whose probability is nearer to the largest than to the smallest."""
@@ -201,6 +210,8 @@ class Finding:
         Number of missing cells in rows where another column is missing that is never missing
         without this one, such as an earlier visit. They are explained by that column, and taken to
         be missing at random.
+    log_bayes_factors : BayesFactors
+        Logarithms of the Bayes factors of the value of the cell against the other columns.
     """
 
     likelihoods: Likelihoods
@@ -210,6 +221,7 @@ class Finding:
     n_rows: int
     tilt: Tilt | None
     n_joint: int = 0
+    log_bayes_factors: BayesFactors = NOT_COMPARED
 
 
 def factor(gamma: Floats, applies: Bools | None = None) -> Floats:
@@ -259,25 +271,28 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     forest = fit.forest()
     free = max(free, fit.gain(forest), fit.gain(0.5 * (forest + regression)))
     both = fit.gain(fit.both(stage))
+    factors = fit.bayes_factors(stage)
+    slack = APPROXIMATION * max(0.0, stage.gain - CLEAR_NATS)
     explains = (
         stage.gain >= MIN_NATS
         and stage.gain >= (MIN_RATIO_LEVELS if cells.n_levels else MIN_RATIO) * free
-        and both <= (1 + MAX_ADDED) * stage.gain + 1.0
-        and not _favours_random(free, stage.gain, both)
+        and both <= (1 + MAX_ADDED) * stage.gain + MAX_ADDED_NATS
+        and factors.one_column >= MIN_AGAINST_ONE - slack
+        and factors.any_columns >= MIN_AGAINST_ANY - slack
         and stage.posterior.best.family.name != "constant"
     )
-    found = replace(nothing, likelihoods=Likelihoods(free, stage.gain, both))
+    found = replace(
+        nothing, likelihoods=Likelihoods(free, stage.gain, both), log_bayes_factors=factors
+    )
     if not (explains or question.assumed):
         return found
-    return replace(found, chosen="own value", tilt=fit.tilt(stage))
-
-
-def _favours_random(free: float, own: float, both: float) -> bool:
-    """Return whether log-likelihoods of held-out masks speak for missing at random."""
-    if own < FEW_NATS:
-        return free > own
-    leads = free - own > max(LEAD, LEAD_FRACTION * own)
-    return leads and both - own > max(ADDED, ADDED_FRACTION * own)
+    n_at_random = 0
+    if not question.assumed:
+        # the posterior probability of one other column, with even prior odds; the chosen
+        # explanation has at least half of the draws
+        odds = np.exp(min(-factors.one_column, 0.0))
+        n_at_random = round(N_DRAWS * odds / (1 + odds))
+    return replace(found, chosen="own value", tilt=fit.tilt(stage, n_at_random))
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,6 +380,11 @@ class _Fit:
             self.cells.features[self.rows],
         )  # fmt: skip
 
+    def bayes_factors(self, stage: _Stage) -> BayesFactors:
+        """Return those of the value of the cell against the other columns."""
+        features, missing = self.cells.features[self.rows], ~self.cells.observed[self.rows]
+        return bayes_factors(stage.posterior.evidence, features, missing)
+
     def refined(self, stage: _Stage) -> _Stage:
         """Return the stage with straight candidates fitted again, to values without bins."""
         rows = self.rows
@@ -376,11 +396,15 @@ class _Fit:
         posterior = refit_straight(stage.posterior, missing, self.bins, *spread, others)
         return replace(stage, posterior=posterior)
 
-    def tilt(self, stage: _Stage) -> Tilt:
-        """Return the tilt, with the regressions for means where a column has means."""
+    def tilt(self, stage: _Stage, n_at_random: int = 0) -> Tilt:
+        """Return the tilt, with the regressions for means where a column has means.
+
+        As many of its draws as ``n_at_random`` are 0: in them another column explains the mask.
+        """
         cells, stage = self.cells, self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
+        gamma[rng.permutation(N_DRAWS)[:n_at_random]] = 0.0
         draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight, cells.missing_with)
         tilt = Tilt(
             stage.observed, stage.posterior.gamma, stage.posterior.weight, draws, None,

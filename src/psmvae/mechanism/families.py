@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.odds import Family, OddsFit, fit_odds
@@ -36,10 +37,14 @@ PRIOR = {"constant": 0.25, "straight": 0.25, "ceiling": 0.25, "region": 0.05, "s
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Fitted candidates and their weights."""
+    """Fitted candidates and their weights.
+
+    ``evidence`` is the log marginal likelihood of the masks if they are not constant.
+    """
 
     fits: tuple[OddsFit, ...]
     weight: Floats
+    evidence: float = np.nan
 
     @property
     def best(self) -> OddsFit:
@@ -172,10 +177,14 @@ def fit_families(
         if fit is not None:
             fits.append(fit)
             log_weight.append(np.log(prior) + fit.evidence)
+    varies = [k for k, fit in enumerate(fits) if fit.family.name != "constant"]
+    evidence = np.nan
+    if varies:
+        evidence = float(logsumexp([log_weight[k] for k in varies]) - np.log(1 - PRIOR["constant"]))
     weight = np.exp(np.array(log_weight) - max(log_weight))
     weight /= weight.sum()
     kept = np.flatnonzero(weight >= min(MIN_WEIGHT, weight.max()))
-    return Posterior(tuple(fits[k] for k in kept), weight[kept] / weight[kept].sum())
+    return Posterior(tuple(fits[k] for k in kept), weight[kept] / weight[kept].sum(), evidence)
 
 
 def _monotone(
@@ -231,7 +240,7 @@ def refit_straight(
             start = np.append(fit.theta, fit.offset_coef)
             fit = replace(fit_odds(probability, missing, own, others, start=start), family=family)
         fits.append(fit)
-    return Posterior(tuple(fits), posterior.weight)
+    return replace(posterior, fits=tuple(fits))
 
 
 def fit_collapsed(

@@ -15,6 +15,7 @@ from psmvae.kinds import Column
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.column import Finding, Tilt
 from psmvae.mechanism.correction import Correction
+from psmvae.mechanism.evidence import BayesFactors
 from psmvae.mechanism.features import Features
 from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.leaves import Leaves
@@ -41,6 +42,7 @@ def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
     for name, finding in mechanism.findings.items():
         plain: dict[str, Any] = {
             "likelihoods": [_plain(value) for value in finding.likelihoods],
+            "log_bayes_factors": [_plain(value) for value in finding.log_bayes_factors],
             "chosen": finding.chosen,
             "assumed": finding.assumed,
             "n_missing": finding.n_missing,
@@ -81,10 +83,14 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
             tilt = None
             if one["tilt"] is not None:
                 tilt = _tilt(own, one["tilt"], n_inputs, columns[j].n_levels, len(columns))
-            values = [np.nan if value is None else float(value) for value in one["likelihoods"]]
+            likelihoods, factors = (
+                [np.nan if value is None else float(value) for value in one[key]]
+                for key in ("likelihoods", "log_bayes_factors")
+            )
             findings[name] = Finding(
-                Likelihoods(*values), one["chosen"], bool(one["assumed"]), int(one["n_missing"]),
-                int(one["n_rows"]), tilt, int(one["n_joint"]),
+                Likelihoods(*likelihoods), one["chosen"], bool(one["assumed"]),
+                int(one["n_missing"]), int(one["n_rows"]), tilt, int(one["n_joint"]),
+                BayesFactors(*factors),
             )  # fmt: skip
         gaussian = None
         if plain["gaussian"]:

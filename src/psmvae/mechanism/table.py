@@ -31,10 +31,10 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 LOGARITHMIC = ("positive", "count")
 # Columns that are compared at the same time.
 MAX_THREADS = 4
-# Log-likelihoods that differ by less than this, in nats, do not tell explanations apart.
-CLEAR = 5.0
+# Explanations whose Bayes factor is below 20, exp of this, are not told apart.
+CLEAR = 3.0
 UNCLEAR = (
-    " With so small a difference the masks do not tell which explanation is right: compare "
+    " The masks hardly tell its value from another column (log Bayes factor: {:.1f} nats): compare "
     "assumptions, or state yours by mask_model."
 )
 FEW = " Most of these values are missing: the data say little about how they are distributed."
@@ -44,10 +44,10 @@ FEW = " Most of these values are missing: the data say little about how they are
 class Mechanism(Mapping[str, Finding]):
     """Explanations of the missing cells of each column, by column name.
 
-    Two explanations of a column's mask are compared by the likelihood of masks that were held out:
-    by the other columns (missing at random), and by the value of the cell itself. The comparison
-    cannot prove either of them. It relies on the other columns being shadow variables: given the
-    value of the cell, they do not influence whether it is missing.
+    Two explanations of a column's mask are compared by the likelihood of masks that were held out
+    and by Bayes factors: by the other columns (missing at random), and by the value of the cell
+    itself. The comparison cannot prove either of them. It relies on the other columns being shadow
+    variables: given the value of the cell, they do not influence whether it is missing.
 
     Parameters
     ----------
@@ -283,6 +283,7 @@ class Mechanism(Mapping[str, Finding]):
         """Return draws ``(row, draw, column)`` with those of the tilted columns replaced.
 
         Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
+        Where the comparison of explanations is not clear, γ is 0 in a share of them.
 
         Parameters
         ----------
@@ -361,14 +362,17 @@ class Mechanism(Mapping[str, Finding]):
             f"log-likelihood of held-out masks above that of a constant rate: {own:.1f} nats by "
             f"its value, {others:.1f} by the other columns"
         )
-        # without the second comparison, the value explains little
-        is_clear = finding.assumed or np.isnan(finding.likelihoods.both)
-        joint += "" if is_clear or abs(own - others) >= CLEAR else UNCLEAR
+        # NaN without the second comparison: the value explains little
+        factor = finding.log_bayes_factors.one_column
+        if not finding.assumed and abs(factor) < CLEAR:
+            joint += UNCLEAR.format(round(factor, 1) + 0.0)
         if finding.tilt is None:
             return f"{column}: taken to be missing at random ({compared}).{joint}"
         j = [each.name for each in self.columns].index(column)
         nearly = "" if own >= others else "nearly "
         why = "as assumed" if finding.assumed else f"{nearly}as well as the other columns do"
+        if share := round(finding.tilt.share_at_random, 2):
+            joint += f" In {share:.0%} of the imputations, another column explains the mask."
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
             f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
@@ -408,8 +412,10 @@ class Mechanism(Mapping[str, Finding]):
         -------
         frame
             ``column``, ``missing`` (fraction), ``chosen``, the log-likelihoods of held-out masks
-            in nats above a constant missing rate (``at_random``, ``own_value``, ``both``), and for
-            a tilted column its ``shape`` and the ``at_risk`` fraction of the observed cells.
+            in nats above a constant missing rate (``at_random``, ``own_value``, ``both``), the
+            logarithms of the Bayes factors of the value against the other columns
+            (``log_bf_one_column``, ``log_bf_any_columns``), and for a tilted column its ``shape``
+            and the ``at_risk`` fraction of the observed cells.
         """
         return nw.from_dict(self._by_column(), backend=backend).to_native()
 
@@ -429,6 +435,8 @@ class Mechanism(Mapping[str, Finding]):
             "at_random": [each.likelihoods.at_random for each in found],
             "own_value": [each.likelihoods.own_value for each in found],
             "both": [each.likelihoods.both for each in found],
+            "log_bf_one_column": [each.log_bayes_factors.one_column for each in found],
+            "log_bf_any_columns": [each.log_bayes_factors.any_columns for each in found],
             "shape": [None if tilt is None else tilt.family for tilt in tilts],
             "at_risk": [
                 np.nan if tilt is None else float(tilt.bins.share[tilt.at_risk()].sum())
