@@ -8,11 +8,9 @@ from psmvae.mechanism import correction as module
 from psmvae.mechanism.correction import Correction
 
 
-def fit(values, features, weight, estimates, extra=0.0, seed=0):
+def fit(values, features, weight, estimates, seed=0):
     folds = np.arange(len(values)) % 4
-    return Correction.fit(
-        features, estimates, values, weight, folds, extra_variance=extra, seed=seed, n_jobs=1
-    )
+    return Correction.fit(features, estimates, values, weight, folds, seed=seed, n_jobs=1)
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +74,13 @@ def test_the_combination_is_the_constrained_least_squares_fit():
     rng = np.random.default_rng(1)
     values, weight = rng.normal(size=200), rng.uniform(0.2, 3, 200)
     estimates = values[:, None] + rng.normal(size=(200, 3)) * [0.5, 0.7, 1.5] + [0.3, 0, 0]
-    extra = 0.2
 
     def loss(coef):
-        squares = weight @ (values - estimates @ coef) ** 2
-        return squares + extra * weight.sum() * coef[0] ** 2
+        return weight @ (values - estimates @ coef) ** 2
 
     best = minimize(
         loss, np.full(3, 1 / 3), bounds=[(0, 1)] * 3,
         constraints={"type": "eq", "fun": lambda coef: coef.sum() - 1},
     )  # fmt: skip
-    found = module._combination(estimates, values, weight, extra)
+    found = module._combination(estimates, values, weight)
     np.testing.assert_allclose(found, best.x, atol=0.01)

@@ -247,9 +247,8 @@ def test_straight_log_odds_are_a_logistic_regression_on_the_prediction():
     missing = rng.random(4000) < special.expit(prediction - 1)
     bins = Bins.of(values[~missing])
     observed, p_obs = Observed.fit(
-        bins, prediction[:, None], prediction, values[~missing], ~missing,
-        np.zeros(4000, dtype=bool), forest=False, seed=0,
-    )  # fmt: skip
+        bins, prediction[:, None], prediction, values[~missing], ~missing, forest=False, seed=0
+    )
     posterior = fit_families(p_obs, missing, bins, slope=Slope(0.0, 10.0))
     spread = observed.spread(p_obs, prediction)
     refitted = refit_straight(posterior, missing, bins, *spread)

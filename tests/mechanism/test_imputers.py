@@ -352,3 +352,32 @@ def test_a_mask_by_another_column_is_not_attributed_to_a_value_that_it_predicts(
         found = MICEImputer(mask_model="auto", max_iter=1, random_state=seed).fit(table)
         wrong.append(found.mechanism_["y"].chosen == "own value")
     assert np.mean(wrong) <= 0.25
+
+
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=1000)
+    y = x + 0.6 * rng.normal(size=1000)
+    # with a single other column, the masks could as well depend on that
+    missing = rng.random(1000) < expit(2 * y - 1)
+    table = pd.DataFrame({"x": x, "y": np.where(missing, np.nan, y)})
+    imputer = MICEImputer(mask_model="auto", random_state=0).fit(table)
+    found = imputer.mechanism_["y"]
+    assert found.chosen == "own value"
+    factor = found.log_bayes_factors.one_column
+    assert abs(factor) < 3
+    share = found.tilt.share_at_random
+    assert share == pytest.approx(expit(min(-factor, 0.0)), abs=0.01)
+    assert f"In {share:.0%} of the imputations, another" in imputer.mechanism_.sentence("y")
+    at_random = ~found.tilt.draws.gamma.any(1)
+    means = np.array([one["y"][missing].mean() for one in imputer.sample(table, n=60)])
+    assert means[at_random].max() < means[~at_random].min()
+    assumed = MICEImputer(mask_model=SelfMask(["y"]), random_state=0).fit(table).mechanism_["y"]
+    assert assumed.tilt.share_at_random == 0
+    imputer.save(tmp_path / "model.safetensors")
+    again = psmvae.load(tmp_path / "model.safetensors").mechanism_
+    assert again["y"].log_bayes_factors == found.log_bayes_factors
+    assert again["y"].tilt.share_at_random == share
+    # the band is that of the value as the explanation
+    assert again.odds("y")["low"].iloc[-1] > 0.6

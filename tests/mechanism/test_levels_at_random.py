@@ -24,7 +24,6 @@ def cells_of(by, seed):
     return Cells(
         values=codes[observed],
         observed=observed,
-        held_out=every,
         prediction=probabilities,
         features=np.column_stack([a, b]),
         group=np.array([1, 2]),

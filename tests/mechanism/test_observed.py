@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from psmvae.mechanism import observed as module
 from psmvae.mechanism.bins import Bins
 from psmvae.mechanism.leaves import Leaves
-from psmvae.mechanism.observed import Observed, Residuals, inflation_of
+from psmvae.mechanism.observed import Observed, Residuals
 
 SD = 0.6
 
@@ -27,8 +27,7 @@ def fit(column, *, forest):
     features, prediction, values, observed = column
     bins = Bins.of(values[observed])
     made, found = Observed.fit(
-        bins, features, prediction, values[observed], observed, np.zeros(len(values), bool),
-        forest=forest, seed=0, n_jobs=1,
+        bins, features, prediction, values[observed], observed, forest=forest, seed=0, n_jobs=1,
     )  # fmt: skip
     return made, found
 
@@ -72,7 +71,7 @@ def test_levels_mix_the_probabilities_of_the_model_with_a_forest():
     observed = rng.random(400) < 0.8
     bins = Bins.of_levels(codes[observed], 3)
     made, found = Observed.fit(
-        bins, features, proba, codes[observed], observed, np.zeros(400, bool), forest=True, seed=0
+        bins, features, proba, codes[observed], observed, forest=True, seed=0
     )
     assert made.parts[0] is None
     np.testing.assert_allclose(found.sum(1), 1)
@@ -84,7 +83,7 @@ def test_levels_mix_the_probabilities_of_the_model_with_a_forest():
 def test_the_residual_of_a_row_is_left_out(row):
     prediction = np.random.default_rng(5).permutation(60).astype(float)
     values = prediction + 1e6 * (np.arange(60) == row)
-    part = Residuals.of(prediction, values, 1.0, similar=True)
+    part = Residuals.of(prediction, values, similar=True)
     own = module._positions(part, prediction, np.ones(60, dtype=bool))
     spread = part.values(prediction, own).std(1)
     assert spread[row] == 0
@@ -99,7 +98,7 @@ def test_positions_follow_the_order_of_predictions_and_thinning(monkeypatch):
     values = prediction[observed] + rng.normal(size=observed.sum())
     for kept in (4000, 40):
         monkeypatch.setattr(module, "MAX_KEPT", kept)
-        part = Residuals.of(prediction[observed], values, 1.0, similar=True)
+        part = Residuals.of(prediction[observed], values, similar=True)
         own = module._positions(part, prediction, observed)
         assert (own[~observed] == -1).all()
         rows = np.flatnonzero(own >= 0)
@@ -114,24 +113,11 @@ def test_residuals_of_similar_rows_have_their_spread():
     rng = np.random.default_rng(3)
     prediction = rng.uniform(0, 4, 3000)
     values = prediction + (0.1 + prediction) * rng.normal(size=3000)
-    part = Residuals.of(prediction, values, 1.0, similar=True)
+    part = Residuals.of(prediction, values, similar=True)
     spread = part.values(np.array([0.5, 3.5])).std(1)
     np.testing.assert_allclose(spread, [0.6, 3.6], rtol=0.2)
-    inflated = Residuals.of(prediction, values, 1.5, similar=False)
-    assert inflated.values(np.zeros(1)).std() == pytest.approx(
-        1.5 * (values - prediction).std(), rel=0.05
-    )
-
-
-def test_inflation_is_the_ratio_of_errors_of_held_out_cells():
-    rng = np.random.default_rng(4)
-    held_out = rng.random(4000) < 0.3
-    residual = rng.normal(size=4000) * np.where(held_out, 1.3, 1.0)
-    assert inflation_of(residual, held_out) == pytest.approx(1.3, abs=0.06)
-    assert inflation_of(residual, ~held_out) == 1
-    assert inflation_of(residual * np.where(held_out, 9, 1), held_out) == module.MAX_INFLATION
-    assert inflation_of(residual, np.zeros(4000, bool)) == 1
-    assert inflation_of(np.zeros(4000), held_out) == 1
+    every = Residuals.of(prediction, values, similar=False).values(np.zeros(1))
+    assert every.std() == pytest.approx((values - prediction).std(), rel=0.05)
 
 
 def test_leaves_predict_as_the_forest_of_scikit_learn(column):

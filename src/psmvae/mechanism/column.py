@@ -16,7 +16,7 @@ from psmvae.mechanism.correction import Correction
 from psmvae.mechanism.dropout import MIN_CELLS
 from psmvae.mechanism.evidence import BayesFactors, bayes_factors
 from psmvae.mechanism.families import Posterior, fit_families, refit_straight
-from psmvae.mechanism.observed import Observed, inflation_of
+from psmvae.mechanism.observed import Observed
 from psmvae.mechanism.question import Question
 from psmvae.mechanism.rivals import Likelihoods
 
@@ -50,7 +50,8 @@ NOT_COMPARED = BayesFactors(np.nan, np.nan)
 class Cells:
     """One column of a training table.
 
-    ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell,
+    ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell and
+    was not trained on it,
     ``features`` ``(row, feature)`` are the other columns, standardised and filled; ``group`` is the
     number of each feature's column. Values that ``are_logarithms`` are never averaged: the mean of
     the column is not exp of their mean. Rows in which a column of ``missing_with`` is missing are
@@ -59,7 +60,6 @@ class Cells:
 
     values: Floats
     observed: Bools
-    held_out: Bools
     prediction: Floats
     features: Floats
     group: NDArray[np.intp]
@@ -360,7 +360,7 @@ class _Fit:
         cells, rows, question = self.cells, self.rows, self.question
         observed, p_obs = Observed.fit(
             self.bins, cells.inputs, cells.prediction, cells.values, cells.observed,
-            cells.held_out, forest=not first, seed=self.seed, n_jobs=self.n_jobs,
+            forest=not first, seed=self.seed, n_jobs=self.n_jobs,
         )  # fmt: skip
         missing = ~cells.observed[rows]
         others = None if self._others is None else self._others[rows]
@@ -413,15 +413,12 @@ class _Fit:
         if cells.prediction.ndim > 1 or cells.are_logarithms:
             return tilt
         own = cells.observed
-        residual = cells.values - cells.prediction[own]
-        inflation = inflation_of(residual, cells.held_out[own])
         estimates = tilt.estimates(stage.p_obs[own], cells.prediction[own])
         at = self.bins.index(cells.values)
         gamma = stage.posterior.gamma
         weight = stage.posterior.weight @ np.exp(gamma - gamma.max(1, keepdims=True))[:, at]
         correction = Correction.fit(
             cells.inputs[own], estimates, cells.values, weight, self.folds[own],
-            extra_variance=(inflation**2 - 1) * float(np.mean(residual**2)),
             seed=self.seed, n_jobs=self.n_jobs,
         )  # fmt: skip
         return replace(tilt, correction=correction)

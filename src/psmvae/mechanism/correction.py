@@ -48,7 +48,6 @@ class Correction:
         weight: Floats,
         folds: Ints,
         *,
-        extra_variance: float,
         seed: int,
         n_jobs: int | None,
     ) -> Self:
@@ -64,8 +63,6 @@ class Correction:
             Observed values and exp γ of them.
         folds : ndarray of int of shape (n_observed,)
             Folds of the ridge regression.
-        extra_variance : float
-            How much larger the squared error of the model's prediction is for new cells.
         seed : int
             Seed of the forest.
         n_jobs : int, optional
@@ -93,7 +90,7 @@ class Correction:
             grown, found = _forest(inputs, values, weight, chosen, seed, n_jobs)
             parts.append(found)
         coef = np.zeros(4)
-        coef[: len(parts)] = _combination(np.column_stack(parts), values, weight, extra_variance)
+        coef[: len(parts)] = _combination(np.column_stack(parts), values, weight)
         intercept = float(np.ravel(ridge.intercept_)[0])
         return cls(coef, np.ravel(ridge.coef_), intercept, grown)
 
@@ -148,17 +145,12 @@ def _tree(x: Any, y: Floats, weight: Floats, seed: int) -> tuple[Any, Bools]:
     return tree, np.asarray(count == 0)
 
 
-def _combination(
-    estimates: Floats, values: Floats, weight: Floats, extra_variance: float
-) -> Floats:
+def _combination(estimates: Floats, values: Floats, weight: Floats) -> Floats:
     """Return coefficients >= 0 with sum 1 that minimise the weighted squared error."""
     root = np.sqrt(weight)
-    # the model has seen the observed cells: its error for new ones is larger
-    penalty = np.zeros((1, estimates.shape[1]))
-    penalty[0, 0] = np.sqrt(extra_variance * weight.sum())
     sum_is_one = np.full((1, estimates.shape[1]), 1e3 * np.sqrt(weight.sum()))
     center = np.average(values, weights=weight)
-    design = np.concatenate([(estimates - center) * root[:, None], penalty, sum_is_one])
-    target = np.concatenate([(values - center) * root, [0.0], sum_is_one[0, :1]])
+    design = np.concatenate([(estimates - center) * root[:, None], sum_is_one])
+    target = np.concatenate([(values - center) * root, sum_is_one[0, :1]])
     coef = nnls(design, target)[0]
     return np.asarray(coef / max(coef.sum(), 1e-12))

@@ -28,8 +28,6 @@ PSEUDO_COUNT = 20
 MAX_KEPT = 4000
 # Share of the column's marginal distribution in each part: no bin has probability 0.
 FLOOR = 0.005
-# The model fits its training cells better than others; residuals are enlarged by at most this.
-MAX_INFLATION = 1.5
 N_EM = 60
 # A forest is grown if there are as many observed rows.
 MIN_ROWS_FOREST = 100
@@ -44,7 +42,7 @@ class Residuals:
     n_similar: int
 
     @classmethod
-    def of(cls, prediction: Floats, values: Floats, inflation: float, *, similar: bool) -> Self:
+    def of(cls, prediction: Floats, values: Floats, *, similar: bool) -> Self:
         """Keep the residuals of the observed rows; ``similar`` uses those near in prediction."""
         order = np.argsort(prediction, kind="stable")
         at, residual = prediction[order], (values - prediction)[order]
@@ -54,11 +52,9 @@ class Residuals:
             at, residual, n = at[kept], residual[kept], MAX_KEPT
         if not similar:
             spread = np.quantile(residual, (np.arange(N_RESIDUALS) + 0.5) / N_RESIDUALS)
-            mean = spread.mean()
-            return cls(np.zeros(0), mean + inflation * (spread - mean), 0)
-        mean = residual.mean()
+            return cls(np.zeros(0), spread, 0)
         n_similar = min(n, max(MIN_SIMILAR, int(SIMILAR_FRACTION * n)))
-        return cls(at, mean + inflation * (residual - mean), n_similar)
+        return cls(at, residual, n_similar)
 
     def values(self, prediction: Floats, own: NDArray[np.intp] | None = None) -> Floats:
         """Return values ``(row, residual)``; ``own`` leaves out the residual of the row itself."""
@@ -102,7 +98,6 @@ class Observed:
         prediction: Floats,
         values: Floats,
         observed: Bools,
-        held_out: Bools,
         *,
         forest: bool,
         seed: int,
@@ -120,8 +115,8 @@ class Observed:
             Prediction of the cell by a model that does not see it.
         values : ndarray of shape (n_observed,)
             The observed values.
-        observed, held_out : ndarray of bool of shape (n_rows,)
-            Rows with an observed cell, and those whose cell the model was not trained on.
+        observed : ndarray of bool of shape (n_rows,)
+            Rows with an observed cell.
         forest : bool
             Whether to grow a forest.
         seed : int
@@ -141,9 +136,8 @@ class Observed:
             parts.append(None)
             found.append(made._floored(prediction))
         else:
-            inflation = inflation_of(values - prediction[observed], held_out[observed])
             for similar in (False, True):
-                part = Residuals.of(prediction[observed], values, inflation, similar=similar)
+                part = Residuals.of(prediction[observed], values, similar=similar)
                 own = _positions(part, prediction, observed) if similar else None
                 parts.append(part)
                 found.append(made._histogram(part.values(prediction, own)))
@@ -202,14 +196,6 @@ class Observed:
 
     def _floored(self, distribution: Floats) -> Floats:
         return np.asarray((1 - FLOOR) * distribution + FLOOR * self.bins.share)
-
-
-def inflation_of(residual: Floats, held_out: Bools) -> float:
-    """Return how much larger residuals of held-out cells are than those of training cells."""
-    if held_out.sum() < PSEUDO_COUNT or (~held_out).sum() < PSEUDO_COUNT:
-        return 1.0
-    outside, inside = (np.mean(residual[rows] ** 2) for rows in (held_out, ~held_out))
-    return float(np.clip(np.sqrt(outside / np.maximum(inside, 1e-300)), 1.0, MAX_INFLATION))
 
 
 def _positions(part: Residuals, prediction: Floats, observed: Bools) -> NDArray[np.intp]:

@@ -21,6 +21,7 @@ from psmvae.mechanism.column import Cells, Finding, Tilt, fit_column
 from psmvae.mechanism.dropout import missing_with
 from psmvae.mechanism.features import Features
 from psmvae.mechanism.gaussian import Gaussian
+from psmvae.mechanism.leave_one_out import leave_one_out
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.words import at_risk_words, few_observed
 
@@ -564,10 +565,11 @@ def _cells(
         values = features.predictors.encode(j, values)[:, 0]
         if prediction.ndim == 1:
             prediction = features.predictors.encode(j, prediction)[:, 0]
+            if held_out is not None:
+                prediction = leave_one_out(prediction, values, observed, held_out[:, j])
     return Cells(
         values,
         observed,
-        np.zeros(len(x), dtype=bool) if held_out is None else held_out[:, j],
         prediction,
         features.of_others(j, table),
         features.group[features.group != j],
