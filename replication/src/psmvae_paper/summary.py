@@ -34,6 +34,7 @@ __all__ = [
     "mnar_table",
     "mnar_wins",
     "older",
+    "on_both",
     "rank_summary",
     "table_time",
 ]
@@ -78,6 +79,8 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
             "between its cells. The wall-clock time of GPU work is "
             f"{busy_seconds(on_gpu):,.0f} s."
         )
+    if mixed := on_both(records):
+        lines.append(mixed)
     versions: dict[str, dict[str, None]] = {}
     for record in records:
         for name, version in (record.get("versions") or {}).items():
@@ -86,6 +89,45 @@ def made_with(records: Sequence[Record], n_other: int = 0) -> list[str]:
         listed = (f"{name} {' and '.join(found)}" for name, found in versions.items())
         lines.append(f"Versions: {', '.join(listed)}.")
     return [*lines, *older(records)]
+
+
+def on_both(records: Sequence[Record]) -> str:
+    """Name the cells on a CPU of methods that otherwise ran on a GPU.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        The records.
+
+    Returns
+    -------
+    str
+        A sentence; empty if there are none.
+
+    Examples
+    --------
+    >>> cell = {"method": "psmvae", "dataset": "wine", "mechanism": "mnar"}
+    >>> gpu, cpu = {"cell": cell, "device": "NVIDIA H200"}, {"cell": cell, "device": "cpu"}
+    >>> on_both([gpu, cpu, cpu])
+    'On a CPU, and otherwise on a GPU: PSMVAE default (wine MNAR, 2 cells).'
+    >>> on_both([cpu])
+    ''
+    """
+    methods = {record["cell"]["method"] for record in records if is_gpu(record)}
+    found: dict[str, dict[str, int]] = {}
+    for record in records:
+        cell = record["cell"]
+        if record.get("device") == "cpu" and cell["method"] in methods:
+            of_method = found.setdefault(label_of(cell["method"]), {})
+            table = f"{cell['dataset']} {cell['mechanism'].upper()}"
+            of_method[table] = of_method.get(table, 0) + 1
+    if not found:
+        return ""
+    listed = "; ".join(
+        f"{label} ({', '.join(f'{table}, {n} cells' for table, n in sorted(tables.items()))})"
+        for label, tables in found.items()
+    )
+    return f"On a CPU, and otherwise on a GPU: {listed}."
 
 
 def older(records: Sequence[Record]) -> list[str]:
