@@ -109,7 +109,7 @@ def on_both(records: Sequence[Record]) -> str:
     >>> cell = {"method": "psmvae", "dataset": "wine", "mechanism": "mnar"}
     >>> gpu, cpu = {"cell": cell, "device": "NVIDIA H200"}, {"cell": cell, "device": "cpu"}
     >>> on_both([gpu, cpu, cpu])
-    'On a CPU, and otherwise on a GPU: PSMVAE default (wine MNAR, 2 cells).'
+    'On a CPU, and otherwise on a GPU, were PSMVAE default: 2 cells of wine MNAR.'
     >>> on_both([cpu])
     ''
     """
@@ -124,10 +124,10 @@ def on_both(records: Sequence[Record]) -> str:
     if not found:
         return ""
     listed = "; ".join(
-        f"{label} ({', '.join(f'{table}, {n} cells' for table, n in sorted(tables.items()))})"
+        f"{label}: " + ", ".join(f"{n} cells of {table}" for table, n in sorted(tables.items()))
         for label, tables in found.items()
     )
-    return f"On a CPU, and otherwise on a GPU: {listed}."
+    return f"On a CPU, and otherwise on a GPU, were {listed}."
 
 
 def older(records: Sequence[Record]) -> list[str]:
