@@ -109,7 +109,7 @@ def on_both(records: Sequence[Record]) -> str:
     >>> cell = {"method": "psmvae", "dataset": "wine", "mechanism": "mnar"}
     >>> gpu, cpu = {"cell": cell, "device": "NVIDIA H200"}, {"cell": cell, "device": "cpu"}
     >>> on_both([gpu, cpu, cpu])
-    'On a CPU, and otherwise on a GPU, were PSMVAE default: 2 cells of wine MNAR.'
+    'Run on a CPU, of methods otherwise run on a GPU: PSMVAE default: 2 cells of wine MNAR.'
     >>> on_both([cpu])
     ''
     """
@@ -119,7 +119,7 @@ def on_both(records: Sequence[Record]) -> str:
         cell = record["cell"]
         if record.get("device") == "cpu" and cell["method"] in methods:
             of_method = found.setdefault(label_of(cell["method"]), {})
-            table = f"{cell['dataset']} {cell['mechanism'].upper()}"
+            table = f"{cell['dataset']} {cell['mechanism'].upper().replace('-', '+')}"
             of_method[table] = of_method.get(table, 0) + 1
     if not found:
         return ""
@@ -127,7 +127,7 @@ def on_both(records: Sequence[Record]) -> str:
         f"{label}: " + ", ".join(f"{n} cells of {table}" for table, n in sorted(tables.items()))
         for label, tables in found.items()
     )
-    return f"On a CPU, and otherwise on a GPU, were {listed}."
+    return f"Run on a CPU, of methods otherwise run on a GPU: {listed}."
 
 
 def older(records: Sequence[Record]) -> list[str]:
