@@ -27,6 +27,7 @@ def cells_of(by, seed):
         prediction=probabilities,
         features=np.column_stack([a, b]),
         group=np.array([1, 2]),
+        is_mask=np.zeros(2, dtype=bool),
         n_levels=3,
         ordered=False,
         are_logarithms=False,

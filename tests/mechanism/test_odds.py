@@ -188,3 +188,16 @@ def test_a_base_is_added_to_gamma_and_a_start_does_not_change_the_answer():
     based = Family("based", plain.design, 1e-8 * np.eye(2), plain.design @ [0.3, -0.2])
     moved = fit_odds(p_obs, missing, flat).theta - fit_odds(p_obs, missing, based).theta
     np.testing.assert_allclose(moved, [0.3, -0.2], atol=0.02)
+
+
+def test_a_weight_is_a_number_of_rows(data):
+    missing, group = data[1][:60], np.arange(60) % 4
+    known = np.eye(4)[group]
+    family = Family("levels", np.eye(4), np.eye(4))
+    others = (group == 3)[:, None].astype(float)
+    each = fit_odds(known, missing, family, others)
+    weight = np.bincount(group).astype(float)
+    share = np.bincount(group, missing) / weight
+    joined = fit_odds(np.eye(4), share, family, others[:4], weight=weight)
+    for name in ("theta", "covariance", "log_likelihood", "evidence", "offset_coef"):
+        np.testing.assert_allclose(getattr(joined, name), getattr(each, name), atol=1e-6)

@@ -21,6 +21,11 @@ def test_sign_and_shape_are_checked():
         SelfMask(shape="cubic")
 
 
+def test_a_slope_has_a_sign_of_its_own():
+    with pytest.raises(ValueError, match="takes sign or slope, not both"):
+        SelfMask(sign="low", slope=(0.0, 0.5))
+
+
 @pytest.mark.parametrize("slope", ["0.5", "12", object(), [1.0, "a"], {"mean": 1}])
 def test_a_slope_that_is_no_number_is_refused(slope):
     with pytest.raises(TypeError, match="slope to be a number or"):

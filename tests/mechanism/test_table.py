@@ -11,6 +11,7 @@ from scipy.special import expit
 import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
+from psmvae.imputers.fit_warnings import UnusedSelfMaskWarning
 from psmvae.mechanism import BayesFactors, Likelihoods
 from psmvae.mechanism.correction import Correction
 
@@ -185,6 +186,29 @@ def test_a_slope_does_not_apply_to_levels(few_trees):
     assert found.odds("level")["probability"].max() < 0.95
 
 
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        (SelfMask(["level"], slope=1.0), "a slope for 'level', a column of kind"),
+        (SelfMask(["level"], sign="high"), "sign applies to numbers and ordered levels"),
+    ],
+)
+def test_a_statement_that_does_not_apply_to_a_named_column_is_an_error(setting, words):
+    full, code, _ = levels(300, 35, ("low", "mid", "high", "top"))
+    with pytest.raises(ValueError, match=words):
+        mechanism_of(masked(full, level=code == 2), setting)
+
+
+def test_masks_that_contradict_the_sign(few_trees):
+    full, rng = numbers(400, 40)
+    table = masked(full, a=step(full, "a", 0.3, 0.8, rng))
+    imputer = psmvae.MICEImputer(mask_model=SelfMask(["a"], sign="low"), random_state=0)
+    with pytest.warns(UnusedSelfMaskWarning, match="agrees with the stated sign"):
+        found = imputer.fit(table).mechanism_
+    assert "no value goes missing more often than another" in found.sentence("a")
+    assert found.summary()["at_risk"].tolist() == [0.0]
+
+
 def test_nothing_above_a_limit_is_ever_seen(few_trees):
     full, _ = numbers(300, 36)
     table = masked(full, a=full["a"] > 1)
@@ -237,7 +261,10 @@ def test_a_shadow_must_be_another_column():
         mechanism_of(table, SelfMask(["a"], shadow=["a"]))
 
 
-@pytest.mark.parametrize("mask_model", ["auto", "self", SelfMask(sign="low", slope=(0.5, 0.2))])
+@pytest.mark.filterwarnings("ignore::psmvae.imputers.fit_warnings.UnusedSelfMaskWarning")
+@pytest.mark.parametrize(
+    "mask_model", ["auto", "self", SelfMask(sign="low"), SelfMask(slope=(0.5, 0.2))]
+)
 def test_tiny_and_degenerate_tables(mask_model):
     full, rng = numbers(10, 41)
     table = full.mask(rng.random(full.shape) < 0.3)
@@ -247,6 +274,7 @@ def test_tiny_and_degenerate_tables(mask_model):
     assert found.summary()["own_value"].isna().all()
 
 
+@pytest.mark.filterwarnings("ignore::psmvae.imputers.fit_warnings.UnusedSelfMaskWarning")
 def test_constant_columns_and_single_columns(few_trees):
     full, rng = numbers(200, 42)
     full["b"] = 3.0
@@ -263,7 +291,8 @@ def test_few_missing_cells_of_a_long_table(few_trees, monkeypatch):
     monkeypatch.setattr("psmvae.mechanism.column.MAX_ROWS", 50)
     full, _ = numbers(2000, 43)
     table = masked(full, a=np.arange(2000) % 150 == 0)
-    found = mechanism_of(table, "self")
+    with pytest.warns(UnusedSelfMaskWarning, match="cells of 'a' are missing because"):
+        found = mechanism_of(table, "self")
     assert found["a"].n_missing == 14
     assert found["a"].tilt is None
 
@@ -343,7 +372,8 @@ def test_what_is_printed_is_short():
 @pytest.mark.parametrize(
     ("own", "others", "words"),
     [
-        (20.0, 30.0, "explains its mask nearly as well as the other columns do (log-likelihood"),
+        (20.0, 30.0, "explains its mask less well than the other columns do (log-likelihood"),
+        (28.0, 30.0, "explains its mask nearly as well as the other columns do (log-likelihood"),
         (30.0, 30.04, "explains its mask as well as the other columns do (log-likelihood"),
         (40.0, 30.0, "explains its mask as well as the other columns do (log-likelihood"),
     ],
@@ -365,6 +395,7 @@ def test_a_sentence_says_where_the_masks_do_not_tell(few_trees, factor):
     found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
     finding = replace(found["a"], log_bayes_factors=BayesFactors(factor, 0.0), assumed=False)
     sentence = replace(found, findings={"a": finding}).sentence("a")
-    assert (f"(log Bayes factor: {factor:.1f} nats)" in sentence) == (abs(factor) < 3)
+    assert (f"(log Bayes factor: {factor:.1f} nats)" in sentence) == (factor < 3)
+    assert ("One other column explains its mask better" in sentence) == (factor < -3)
     assumed = replace(found, findings={"a": replace(finding, assumed=True)})
     assert "Bayes factor" not in assumed.sentence("a")

@@ -28,6 +28,9 @@ from psmvae.table.codec import Encoded
 if TYPE_CHECKING:
     from psmvae.imputers.chain import Chain
 
+# Rows in which explanations of the masks are compared at most: each needs 6 kB for each column.
+MAX_MASK_ROWS = 20_000
+
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class MatrixImputer(Imputer):
@@ -289,9 +292,12 @@ class ChainImputer(MatrixImputer):
         columns, m = tuple(self.schema_.modelled), encoded.m
         questions = questions_of(self.mask_model, columns, m)
         if questions:
-            x = self._model_values(encoded.x, m)
+            x, rows = self._model_values(encoded.x, m), np.arange(len(m))
+            if len(m) > MAX_MASK_ROWS:
+                rng = np.random.default_rng(self._seed(6))
+                rows = np.sort(rng.choice(rows, MAX_MASK_ROWS, replace=False))
             self.mechanism_ = Mechanism.fit_gaussian(
-                columns, x, m, questions, seed=self._seed(6), n_jobs=n_jobs
+                columns, x[rows], m[rows], questions, seed=self._seed(6), n_jobs=n_jobs
             )
             warn_of_unused(self.mask_model, self.mechanism_, m)
 

@@ -84,8 +84,8 @@ class UnusedSelfMaskWarning(Reported, UserWarning):
     columns: str
     _problem = (
         "mask_model states that cells of {columns} are missing because of their value, but this is "
-        "not used: a column needs two distinct observed values, 10 missing and 10 observed cells. "
-        "The cells are imputed as if missing at random"
+        "not used: a column needs two distinct observed values, 10 missing and 10 observed cells, "
+        "and a mask that agrees with the stated sign. The cells are imputed as if missing at random"
     )
     _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
 

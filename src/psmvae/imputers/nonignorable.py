@@ -74,10 +74,19 @@ def _question(given: SelfMask, columns: tuple[Column, ...], j: int) -> Question:
         )
         if not shadow:
             raise ValueError(f"SelfMask needs a shadow variable beside {columns[j].name!r}.")
-    slope = None
-    if given.slope_prior is not None and not columns[j].levels:
-        slope = Slope(*given.slope_prior)
-    sign = given.sign if columns[j].kind not in ("binary", "categorical") else None
+    column = columns[j]
+    has_order, is_number = column.kind not in ("binary", "categorical"), not column.levels
+    for name, value, applies in (
+        ("sign", given.sign, has_order),
+        ("slope", given.slope, is_number),
+    ):
+        if given.columns is not None and value is not None and not applies:
+            raise ValueError(
+                f"SelfMask has a {name} for {column.name!r}, a column of kind {column.kind!r}: "
+                f"{name} applies to numbers{' and ordered levels' if name == 'sign' else ''}."
+            )
+    slope = Slope(*given.slope_prior) if given.slope_prior is not None and is_number else None
+    sign = given.sign if has_order else None
     return Question(True, given.shape, sign, slope, shadow)
 
 
@@ -123,16 +132,17 @@ def fit_mechanism(
 
 
 def warn_of_unused(setting: Any, mechanism: Mechanism, m: Bools) -> None:
-    """Warn of incomplete columns that a setting names and whose masks say too little."""
-    if not isinstance(setting, SelfMask) or setting.columns is None:
+    """Warn of incomplete columns that a setting is about and whose masks do not support it."""
+    if setting != SELF and not isinstance(setting, SelfMask):
         return
+    named = None if setting == SELF else setting.columns
     unused = [
         column.name
         for j, column in enumerate(mechanism.columns)
-        if column.name in setting.columns
+        if (named is None or column.name in named)
         and column.name in mechanism.findings
         and not m[:, j].all()
-        and j not in mechanism.tilts
+        and (j not in mechanism.tilts or not mechanism.tilts[j].at_risk().any())
     ]
     if unused:
         warn_at_caller(UnusedSelfMaskWarning(quoted(unused)))

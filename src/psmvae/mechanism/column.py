@@ -36,8 +36,8 @@ MAX_ADDED, MAX_ADDED_NATS = 0.15, 2.0
 # Smallest logarithms of the Bayes factors. Large tables show that p_obs is an approximation: above
 # CLEAR_NATS that the value explains, a fraction of the rest is allowed for it. Chosen by simulated
 # tables of 100 to 2,000 rows, with seeds that no result uses.
-MIN_AGAINST_ONE, MIN_AGAINST_ANY = -0.5, -3.0
-CLEAR_NATS, APPROXIMATION = 60.0, 0.08
+MIN_AGAINST_ONE, MIN_AGAINST_ANY = -0.75, -3.0
+CLEAR_NATS, APPROXIMATION = 60.0, 0.04
 # The first comparison, without forests, is passed with less.
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
 # Rows whose masks are used at most.
@@ -50,10 +50,10 @@ NOT_COMPARED = BayesFactors(np.nan, np.nan)
 class Cells:
     """One column of a training table.
 
-    ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell and
-    was not trained on it,
-    ``features`` ``(row, feature)`` are the other columns, standardised and filled; ``group`` is the
-    number of each feature's column. Values that ``are_logarithms`` are never averaged: the mean of
+    ``prediction`` ``(row,)`` or ``(row, level)`` is that of a model that does not see the cell;
+    numbers are corrected for the training on it. ``features`` ``(row, feature)`` are the other
+    columns, standardised and filled, and their masks (``is_mask``); ``group`` is the number of each
+    feature's column. Values that ``are_logarithms`` are never averaged: the mean of
     the column is not exp of their mean. Rows in which a column of ``missing_with`` is missing are
     not ``usable``: another mask explains that of the cell.
     """
@@ -63,6 +63,7 @@ class Cells:
     prediction: Floats
     features: Floats
     group: NDArray[np.intp]
+    is_mask: Bools
     n_levels: int
     ordered: bool
     are_logarithms: bool
@@ -382,8 +383,10 @@ class _Fit:
 
     def bayes_factors(self, stage: _Stage) -> BayesFactors:
         """Return those of the value of the cell against the other columns."""
-        features, missing = self.cells.features[self.rows], ~self.cells.observed[self.rows]
-        return bayes_factors(stage.posterior.evidence, features, missing)
+        cells, missing = self.cells, ~self.cells.observed[self.rows]
+        return bayes_factors(
+            stage.posterior.evidence, cells.features[self.rows], cells.group, cells.is_mask, missing
+        )
 
     def refined(self, stage: _Stage) -> _Stage:
         """Return the stage with straight candidates fitted again, to values without bins."""
@@ -404,7 +407,9 @@ class _Fit:
         cells, stage = self.cells, self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
-        gamma[rng.permutation(N_DRAWS)[:n_at_random]] = 0.0
+        # evenly spaced: the first draws have nearly the same share of them as all
+        at_random = (np.arange(n_at_random) + rng.random()) * N_DRAWS / max(n_at_random, 1)
+        gamma[at_random.astype(np.intp)] = 0.0
         draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight, cells.missing_with)
         tilt = Tilt(
             stage.observed, stage.posterior.gamma, stage.posterior.weight, draws, None,

@@ -9,26 +9,28 @@ or a linear function of all.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from psmvae.mechanism.bins import Bins
-from psmvae.mechanism.families import fit_families
+from psmvae.mechanism.bins import N_BINS, Bins
+from psmvae.mechanism.families import SD_LEVEL, fit_families
 from psmvae.mechanism.odds import Family, fit_odds
 from psmvae.mechanism.rivals import MAX_FEATURES
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.intp]
 
 # Prior probabilities of one, two and all columns.
 ONE, TWO, ALL = 0.5, 0.25, 0.25
-# Features that are examined alone and in pairs: those that explain the masks best.
+# Columns that are examined alone and in pairs: those that explain the masks best.
 MAX_ALONE = 5
-# Groups by which features are ordered.
+# Groups of values by which columns are ordered.
 N_GROUPS = 8
 # Prior precision of coefficients, for one standard deviation of a feature, and of the constant.
 PRECISION, PRECISION_CONSTANT = 1.0, 0.04
@@ -51,7 +53,9 @@ class BayesFactors(NamedTuple):
     any_columns: float
 
 
-def bayes_factors(evidence: float, features: Floats, missing: Bools) -> BayesFactors:
+def bayes_factors(
+    evidence: float, features: Floats, group: Ints, is_mask: Bools, missing: Bools
+) -> BayesFactors:
     """Compare the value of the cell with the other columns.
 
     Parameters
@@ -59,35 +63,94 @@ def bayes_factors(evidence: float, features: Floats, missing: Bools) -> BayesFac
     evidence : float
         Log marginal likelihood of the masks by the value of the cell.
     features : ndarray of shape (n_rows, n_features)
-        The other columns, standardised.
+        The other columns, standardised, and their masks.
+    group : ndarray of int of shape (n_features,)
+        Column of each feature.
+    is_mask : ndarray of bool of shape (n_features,)
+        Whether a feature is the mask of its column.
     missing : ndarray of bool of shape (n_rows,)
         True where the cell is missing.
     """
-    used = features[:, features.std(0) > 0]
-    if not used.shape[1]:
+    varies = features.std(0) > 0
+    parts = [varies & (group == j) for j in np.unique(group[varies])]
+    columns = [_Column.of(features[:, part], is_mask[part]) for part in parts]
+    if not columns:
         return BayesFactors(np.nan, np.nan)
-    explained = np.array([_explained(x, missing) for x in used.T])
-    best = np.argsort(-explained, kind="stable")
-    alone = used[:, best[:MAX_ALONE]]
-    pairs = combinations(range(alone.shape[1]), 2)
-    one = [_by_one(x, missing) for x in alone.T]
-    parts = [
+    columns.sort(key=lambda column: -column.explained(missing))
+    alone = columns[:MAX_ALONE]
+    one = [column.evidence(missing) for column in alone]
+    every = np.concatenate([column.features for column in columns], 1)[:, :MAX_FEATURES]
+    explanations = [
         (ONE, one),
-        (TWO, [_linear(alone[:, list(pair)], missing) for pair in pairs]),
-        (ALL, [_linear(used[:, best[:MAX_FEATURES]], missing)]),
-    ]
-    total = sum(prior for prior, each in parts if each)
+        (TWO, [_linear(np.hstack([a.features, b.features]), missing)
+               for a, b in combinations(alone, 2)]),
+        (ALL, [_linear(every, missing)]),
+    ]  # fmt: skip
+    total = sum(prior for prior, each in explanations if each)
     weighted = [
-        np.log(prior / total / len(each)) + value for prior, each in parts for value in each
+        np.log(prior / total / len(each)) + value for prior, each in explanations for value in each
     ]
     return BayesFactors(evidence - max(one), evidence - float(logsumexp(weighted)))
 
 
-def _by_one(feature: Floats, missing: Bools) -> float:
-    """Return the log marginal likelihood of the masks by any function of one feature."""
-    bins = Bins.of(feature)
-    known = np.eye(len(bins))[bins.index(feature)]
-    return fit_families(known, missing, bins, coarse=True).evidence
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """One of the other columns.
+
+    ``index`` is the bin of each row; ``masked`` rows are missing, and their bin says nothing. The
+    bins of a column of several indicators are its levels, of which "missing" is one.
+    """
+
+    features: Floats
+    bins: Bins
+    index: Ints
+    masked: Bools
+    ordered: bool
+
+    @classmethod
+    def of(cls, features: Floats, is_mask: Bools) -> Self:
+        """Make a column of its features."""
+        values, masked = features[:, ~is_mask], (features[:, is_mask] > 0).max(1, initial=False)
+        if values.shape[1] == 1:
+            bins = Bins.of(values[~masked, 0])
+            return cls(features, bins, bins.index(values[:, 0]), masked, ordered=True)
+        distinct, index = np.unique(features, axis=0, return_inverse=True)
+        index = index.reshape(-1)
+        # rare levels are one level
+        rank = np.argsort(np.argsort(-np.bincount(index), kind="stable"), kind="stable")
+        index, n = np.minimum(rank[index], N_BINS - 1), min(len(distinct), N_BINS)
+        bins = Bins.of_levels(index.astype(np.float64), n)
+        return cls(features, bins, index, np.zeros(len(index), dtype=bool), ordered=False)
+
+    def evidence(self, missing: Bools) -> float:
+        """Return the log marginal likelihood of the masks by any function of the column."""
+        # rows with the same bin and mask are one row with a weight
+        code, row = np.unique(2 * self.index + self.masked, return_inverse=True)
+        weight = np.bincount(row).astype(np.float64)
+        share = np.bincount(row, missing) / weight
+        known = np.eye(len(self.bins))[code // 2]
+        if not self.masked.any():
+            return fit_families(
+                known, share, self.bins, ordered=self.ordered, weight=weight
+            ).evidence
+        # the coefficient of the mask has the prior of a level
+        masked = SD_LEVEL * (code % 2)[:, None].astype(np.float64)
+        found = fit_families(known, share, self.bins, others=masked, weight=weight).evidence
+        is_masked = np.eye(2)[code % 2]
+        levels = Bins.of_levels(self.masked.astype(np.float64), 2)
+        by_mask = fit_families(is_masked, share, levels, ordered=False, weight=weight).evidence
+        return float(np.logaddexp(found, by_mask) - np.log(2))
+
+    def explained(self, missing: Bools) -> float:
+        """Return the log-likelihood of the masks by the rates in groups of values."""
+        group = self.index
+        if self.ordered:
+            edges = np.unique(np.quantile(self.index, np.arange(1, N_GROUPS) / N_GROUPS))
+            group = np.where(self.masked, N_GROUPS, np.searchsorted(edges, self.index))
+        n = int(group.max()) + 1
+        counts = np.stack([np.bincount(group[missing == m], minlength=n) for m in (0, 1)])
+        share = counts / np.maximum(counts.sum(0), 1)
+        return float((counts * np.log(np.where(share > 0, share, 1.0))).sum())
 
 
 def _linear(features: Floats, missing: Bools) -> float:
@@ -95,12 +158,3 @@ def _linear(features: Floats, missing: Bools) -> float:
     # with a single bin, the odds are those of a logistic regression
     constant = Family("constant", np.ones((1, 1)), np.full((1, 1), PRECISION_CONSTANT))
     return fit_odds(np.ones((len(missing), 1)), missing, constant, features, PRECISION).evidence
-
-
-def _explained(feature: Floats, missing: Bools) -> float:
-    """Return the log-likelihood of the masks by the rates in groups of a feature."""
-    edges = np.unique(np.quantile(feature, np.arange(1, N_GROUPS) / N_GROUPS))
-    group = np.searchsorted(edges, feature)
-    counts = np.stack([np.bincount(group[missing == m], minlength=len(edges) + 1) for m in (0, 1)])
-    share = counts / np.maximum(counts.sum(0), 1)
-    return float((counts * np.log(np.where(share > 0, share, 1.0))).sum())

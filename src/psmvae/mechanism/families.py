@@ -133,7 +133,7 @@ def candidates(
 
 def fit_families(
     p_obs: Floats,
-    missing: Bools,
+    missing: Bools | Floats,
     bins: Bins,
     shape: Shape = "auto",
     *,
@@ -142,6 +142,7 @@ def fit_families(
     sign: Literal["high", "low"] | None = None,
     others: Floats | None = None,
     coarse: bool = False,
+    weight: Floats | None = None,
 ) -> Posterior:
     """Fit all candidates to the masks and weight them.
 
@@ -149,8 +150,8 @@ def fit_families(
     ----------
     p_obs : ndarray of shape (n_rows, n_bins)
         Distribution of the cell among rows where it is observed, given the other columns.
-    missing : ndarray of bool of shape (n_rows,)
-        True where the cell is missing.
+    missing : ndarray of shape (n_rows,)
+        True where the cell is missing; with ``weight``, the share of missing cells.
     bins : Bins
         Bins of the column.
     shape : {"auto", "straight", "ceiling", "smooth"}, default="auto"
@@ -165,44 +166,49 @@ def fit_families(
         Functions of the other columns that are added to the log odds.
     coarse : bool, default=False
         Fit few candidates, for a first comparison.
+    weight : ndarray of shape (n_rows,), optional
+        Number of rows of the table that each row stands for. Default: 1.
 
     Returns
     -------
     Posterior
         The candidates that have weight.
     """
-    fits, log_weight = [], []
+    fits, log_prior = [], []
     for family, prior in candidates(bins, shape, ordered=ordered, slope=slope, coarse=coarse):
-        fit = _monotone(p_obs, missing, family, sign if ordered else None, others)
+        fit = _monotone(p_obs, missing, family, sign if ordered else None, others, weight)
         if fit is not None:
             fits.append(fit)
-            log_weight.append(np.log(prior) + fit.evidence)
+            log_prior.append(np.log(prior))
+    log_weight = np.array(log_prior) + [fit.evidence for fit in fits]
     varies = [k for k, fit in enumerate(fits) if fit.family.name != "constant"]
     evidence = np.nan
     if varies:
-        evidence = float(logsumexp([log_weight[k] for k in varies]) - np.log(1 - PRIOR["constant"]))
-    weight = np.exp(np.array(log_weight) - max(log_weight))
-    weight /= weight.sum()
-    kept = np.flatnonzero(weight >= min(MIN_WEIGHT, weight.max()))
-    return Posterior(tuple(fits[k] for k in kept), weight[kept] / weight[kept].sum(), evidence)
+        log_priors = logsumexp(np.array(log_prior)[varies])
+        evidence = float(logsumexp(log_weight[varies]) - log_priors)
+    share = np.exp(log_weight - log_weight.max())
+    share /= share.sum()
+    kept = np.flatnonzero(share >= min(MIN_WEIGHT, share.max()))
+    return Posterior(tuple(fits[k] for k in kept), share[kept] / share[kept].sum(), evidence)
 
 
 def _monotone(
     p_obs: Floats,
-    missing: Bools,
+    missing: Bools | Floats,
     family: Family,
     sign: Literal["high", "low"] | None,
     others: Floats | None,
+    weight: Floats | None,
 ) -> OddsFit | None:
     """Fit a family; with a sign, leave out increments of the other sign until none is left."""
-    if sign is None or family.base.any():
-        return fit_collapsed(p_obs, missing, family, others)
+    if sign is None:
+        return fit_collapsed(p_obs, missing, family, others, weight=weight)
     if family.name == "region":
         return None
     direction = -1.0 if sign == "low" else 1.0
     family = replace(family, direction=direction)
     while True:
-        fit = fit_collapsed(p_obs, missing, family, others)
+        fit = fit_collapsed(p_obs, missing, family, others, weight=weight)
         wrong = direction * fit.theta[1:] < 0
         if not wrong.any():
             return fit
@@ -245,12 +251,14 @@ def refit_straight(
 
 def fit_collapsed(
     p_obs: Floats,
-    missing: Bools,
+    missing: Bools | Floats,
     family: Family,
     others: Floats | None,
     start: Floats | None = None,
+    weight: Floats | None = None,
 ) -> OddsFit:
     """Fit a family after joining the bins that it treats alike, which saves most of the time."""
     small, joins = family.collapsed
     joined = p_obs if joins is None else p_obs @ joins
-    return replace(fit_odds(joined, missing, small, others, start=start), family=family)
+    fit = fit_odds(joined, missing, small, others, start=start, weight=weight)
+    return replace(fit, family=family)

@@ -38,6 +38,11 @@ class Features:
         """Table column of each feature."""
         return np.concatenate([self.predictors.group, self.has_mask])
 
+    @property
+    def is_mask(self) -> Bools:
+        """Whether each feature is the mask of its column."""
+        return np.arange(len(self.group)) >= len(self.predictors.group)
+
     def table(self, x: Floats, m: Bools) -> Floats:
         """Return all features ``(row, feature)``.
 

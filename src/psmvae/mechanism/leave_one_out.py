@@ -19,6 +19,8 @@ Bools = NDArray[np.bool_]
 MAX_FACTOR = 1.5
 # Held-out and training cells that are needed for the factor.
 MIN_CELLS = 20
+# Squared residuals are limited to this multiple of their mean: one outlier would decide.
+MAX_SQUARE = 9.0
 
 
 def leave_one_out(prediction: Floats, values: Floats, observed: Bools, held_out: Bools) -> Floats:
@@ -53,8 +55,12 @@ def leave_one_out(prediction: Floats, values: Floats, observed: Bools, held_out:
     inside, outside = residual[training[observed]], residual[held_out[observed]]
     if min(len(inside), len(outside)) < MIN_CELLS:
         return prediction
-    ratio = np.mean(outside**2) / np.maximum(np.mean(inside**2), 1e-300)
-    factor = np.clip(np.sqrt(ratio), 1.0, MAX_FACTOR)
+    scale = max(float(np.mean(inside**2)), 1e-300)
+    inside_2, outside_2 = (np.minimum(each**2 / scale, MAX_SQUARE) for each in (inside, outside))
+    # less one standard error: no overfitting where the difference may be chance
+    mean = outside_2.mean()
+    ratio = (mean - outside_2.std() / np.sqrt(len(outside_2))) / max(float(inside_2.mean()), 1e-300)
+    factor = np.clip(np.sqrt(np.maximum(ratio, 0.0)), 1.0, MAX_FACTOR)
     moved = prediction.copy()
     moved[training] = values[training[observed]] - factor * inside
     return moved

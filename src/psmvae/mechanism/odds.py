@@ -99,11 +99,12 @@ class OddsFit:
 
 def fit_odds(
     p_obs: Floats,
-    missing: Bools,
+    missing: Bools | Floats,
     family: Family,
     others: Floats | None = None,
     others_precision: float = 1.0,
     start: Floats | None = None,
+    weight: Floats | None = None,
 ) -> OddsFit:
     """Fit γ to the masks by maximum a posteriori, with Fisher scoring.
 
@@ -111,8 +112,8 @@ def fit_odds(
     ----------
     p_obs : ndarray of shape (n_rows, n_bins)
         Distribution of the cell among rows where it is observed, given the other columns.
-    missing : ndarray of bool of shape (n_rows,)
-        True where the cell is missing.
+    missing : ndarray of shape (n_rows,)
+        True where the cell is missing; with ``weight``, the share of missing cells.
     family : Family
         The functions γ.
     others : ndarray of shape (n_rows, n_features), optional
@@ -121,6 +122,8 @@ def fit_odds(
         Precision of the Gaussian prior of their coefficients.
     start : ndarray, optional
         Parameters to start from.
+    weight : ndarray of shape (n_rows,), optional
+        Number of rows of the table that each row stands for. Default: 1.
 
     Returns
     -------
@@ -136,11 +139,12 @@ def fit_odds(
     ridge = 1e-9 * np.eye(len(precision))
     theta = np.zeros(len(precision))
     y = missing.astype(np.float64)
+    n_each = np.ones(len(y)) if weight is None else weight
     if start is not None:
         theta[:] = start
     elif family.design.ndim == 2:
         # the same odds in all bins
-        rate = np.clip(y.mean(), 1e-3, 1 - 1e-3)
+        rate = np.clip(np.average(y, weights=n_each), 1e-3, 1 - 1e-3)
         flat = np.log(rate / (1 - rate)) - family.base + np.zeros(len(family.design))
         theta[:n_own] = np.linalg.lstsq(family.design, flat, rcond=None)[0]
 
@@ -149,7 +153,7 @@ def fit_odds(
         weighted = p_obs * np.exp(gamma)
         odds = weighted.sum(1)
         log_odds = np.log(odds) + features @ theta[n_own:]
-        log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
+        log_likelihood = float(n_each @ (y * log_odds - np.logaddexp(0.0, log_odds)))
         objective = log_likelihood - 0.5 * float(theta @ precision @ theta)
         tilted = weighted / odds[:, None]
         own = (
@@ -163,8 +167,8 @@ def fit_odds(
     objective, slopes, log_odds = state(theta)
     for _ in range(N_STEPS):
         p = 0.5 * (1 + np.tanh(0.5 * log_odds))
-        information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision + ridge
-        gradient = slopes.T @ (y - p) - precision @ theta
+        information = (slopes * (n_each * p * (1 - p))[:, None]).T @ slopes + precision + ridge
+        gradient = slopes.T @ (n_each * (y - p)) - precision @ theta
         step = np.linalg.solve(information, gradient)
         step *= min(1.0, MAX_STEP / max(float(np.abs(step).max()), 1e-12))
         for _ in range(12):
@@ -179,9 +183,9 @@ def fit_odds(
         if gain < TOLERANCE:
             break
     p = 0.5 * (1 + np.tanh(0.5 * log_odds))
-    information = (slopes * (p * (1 - p))[:, None]).T @ slopes + precision + ridge
+    information = (slopes * (n_each * p * (1 - p))[:, None]).T @ slopes + precision + ridge
     covariance = np.asarray(np.linalg.inv(information), dtype=np.float64)
-    log_likelihood = float((y * log_odds - np.logaddexp(0.0, log_odds)).sum())
+    log_likelihood = float(n_each @ (y * log_odds - np.logaddexp(0.0, log_odds)))
     log_det_prior = np.linalg.slogdet(precision + ridge)[1]
     log_det = np.linalg.slogdet(information)[1]
     evidence = objective + 0.5 * (log_det_prior - log_det)

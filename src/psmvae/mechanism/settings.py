@@ -26,15 +26,16 @@ class SelfMask:
         Default: all columns with missing cells.
     sign : {"high", "low"}, optional
         Whether large or small values are missing more often, if this is known. γ is then monotone.
-        Applies to numbers and ordered levels.
+        Applies to numbers and ordered levels. Not together with ``slope``.
     shape : {"auto", "straight", "ceiling", "smooth"}, default="auto"
         Shape of γ. "straight" is a logistic regression of the mask on the value. "ceiling" rises
         from a lowest to a highest probability, at once or gradually. "smooth" has one number for
         each of up to 32 bins. "auto" weights all of them, and regions with odds of their own, by
         their marginal likelihoods.
     slope : float or (float, float), optional
-        Log odds for one unit of the column (of its logarithm for positive columns and counts) if
-        they are known, or mean and standard deviation of a Normal prior. γ is then straight.
+        Log odds for one unit of the column (of its logarithm for positive columns, of log(1 + x)
+        for counts) if they are known, or mean and standard deviation of a Normal prior. γ is then
+        straight.
     shadow : sequence of str, optional
         Columns that do not influence the masks of `columns`, given their values. The other columns
         then enter the log odds linearly. Default: all other columns.
@@ -71,6 +72,11 @@ class SelfMask:
             raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
         if self.shape not in SHAPES:
             raise ValueError(f"SelfMask needs shape to be one of {SHAPES}, got {self.shape!r}.")
+        if self.sign is not None and self.slope is not None:
+            raise ValueError(
+                "SelfMask takes sign or slope, not both: a positive slope is sign='high', a "
+                "negative one 'low'."
+            )
         if self.slope is not None:
             object.__setattr__(self, "slope", _slope(self.slope))
 

@@ -34,9 +34,19 @@ LOGARITHMIC = ("positive", "count")
 MAX_THREADS = 4
 # Explanations whose Bayes factor is below 20, exp of this, are not told apart.
 CLEAR = 3.0
+# What the other columns explain, as a fraction of what the value does, to be called "nearly" equal.
+NEARLY = 0.9
 UNCLEAR = (
-    " The masks hardly tell its value from another column (log Bayes factor: {:.1f} nats): compare "
+    " The data hardly tell whether its value or another column explains its mask (log Bayes "
+    "factor: {:.1f} nats): compare assumptions, or state yours by mask_model."
+)
+OTHER_IS_BETTER = (
+    " One other column explains its mask better (log Bayes factor: {:.1f} nats): compare "
     "assumptions, or state yours by mask_model."
+)
+NO_RISK = (
+    "{}: by the stated assumption no value goes missing more often than another, and cells are "
+    "imputed as if missing at random ({}).{}"
 )
 FEW = " Most of these values are missing: the data say little about how they are distributed."
 
@@ -369,11 +379,18 @@ class Mechanism(Mapping[str, Finding]):
             joint += UNCLEAR.format(round(factor, 1) + 0.0)
         if finding.tilt is None:
             return f"{column}: taken to be missing at random ({compared}).{joint}"
+        if not finding.tilt.at_risk().any():
+            return NO_RISK.format(column, compared, joint)
+        if not finding.assumed and factor <= -CLEAR:
+            joint += OTHER_IS_BETTER.format(factor)
         j = [each.name for each in self.columns].index(column)
-        nearly = "" if own >= others else "nearly "
-        why = "as assumed" if finding.assumed else f"{nearly}as well as the other columns do"
-        if share := round(finding.tilt.share_at_random, 2):
-            joint += f" In {share:.0%} of the imputations, another column explains the mask."
+        why = "as assumed"
+        if not finding.assumed:
+            nearly = "" if own >= others else "nearly " if own >= NEARLY * others else "less "
+            as_well = "well than" if nearly == "less " else "as well as"
+            why = f"{nearly}{as_well} the other columns do"
+        if share := round(100 * finding.tilt.share_at_random):
+            joint += f" {share} % of the draws impute its cells as missing at random."
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
             f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
@@ -573,6 +590,7 @@ def _cells(
         prediction,
         features.of_others(j, table),
         features.group[features.group != j],
+        features.is_mask[features.group != j],
         column.n_levels if column.levels else 0,
         column.kind != "categorical",
         column.kind in LOGARITHMIC,
