@@ -355,6 +355,22 @@ def test_a_mask_by_another_column_is_not_attributed_to_a_value_that_it_predicts(
 
 
 @pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+def test_long_tables_are_compared_in_a_sample_of_rows(monkeypatch):
+    monkeypatch.setattr("psmvae.imputers.classical.MAX_MASK_ROWS", 1000)
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(1500, 2))
+    y = x.sum(1) + 0.7 * rng.normal(size=1500)
+    missing = (y > 0.5) & (rng.random(1500) < 0.7)
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": np.where(missing, np.nan, y)})
+    imputer = MICEImputer(mask_model="auto", random_state=0).fit(table)
+    found = imputer.mechanism_["y"]
+    assert (found.n_rows, found.chosen) == (1000, "own value")
+    error = imputer.transform(table)["y"][missing].mean() - y[missing].mean()
+    assert abs(error) < 0.2
+
+
+# most large values are missing, and about 5 % of the draws are beyond the observed ones
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
 def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):
     rng = np.random.default_rng(7)
     x = rng.normal(size=1000)

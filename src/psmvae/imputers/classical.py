@@ -286,18 +286,17 @@ class ChainImputer(MatrixImputer):
 
     def _fit_mechanism(self, encoded: Encoded, n_jobs: int | None = None) -> None:
         """Fit the mechanism that `mask_model` asks for."""
+        from psmvae.imputers.proper import sample_rows
         from psmvae.mechanism.table import Mechanism
 
         self.mechanism_: Mechanism | None = None
         columns, m = tuple(self.schema_.modelled), encoded.m
         questions = questions_of(self.mask_model, columns, m)
         if questions:
-            x, rows = self._model_values(encoded.x, m), np.arange(len(m))
-            if len(m) > MAX_MASK_ROWS:
-                rng = np.random.default_rng(self._seed(6))
-                rows = np.sort(rng.choice(rows, MAX_MASK_ROWS, replace=False))
+            sample, _ = sample_rows(encoded, None, MAX_MASK_ROWS, self._seed(6))
+            x = self._model_values(sample.x, sample.m)
             self.mechanism_ = Mechanism.fit_gaussian(
-                columns, x[rows], m[rows], questions, seed=self._seed(6), n_jobs=n_jobs
+                columns, x, sample.m, questions, seed=self._seed(6), n_jobs=n_jobs
             )
             warn_of_unused(self.mask_model, self.mechanism_, m)
 

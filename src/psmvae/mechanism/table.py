@@ -34,7 +34,7 @@ LOGARITHMIC = ("positive", "count")
 MAX_THREADS = 4
 # Explanations whose Bayes factor is below 20, exp of this, are not told apart.
 CLEAR = 3.0
-# What the other columns explain, as a fraction of what the value does, to be called "nearly" equal.
+# The value explains a mask "nearly as well" as the other columns from this fraction of their nats.
 NEARLY = 0.9
 UNCLEAR = (
     " The data hardly tell whether its value or another column explains its mask (log Bayes "
@@ -384,11 +384,12 @@ class Mechanism(Mapping[str, Finding]):
         if not finding.assumed and factor <= -CLEAR:
             joint += OTHER_IS_BETTER.format(factor)
         j = [each.name for each in self.columns].index(column)
-        why = "as assumed"
-        if not finding.assumed:
-            nearly = "" if own >= others else "nearly " if own >= NEARLY * others else "less "
-            as_well = "well than" if nearly == "less " else "as well as"
-            why = f"{nearly}{as_well} the other columns do"
+        if finding.assumed:
+            why = "as assumed"
+        elif own >= NEARLY * others:
+            why = f"{'' if own >= others else 'nearly '}as well as the other columns do"
+        else:
+            why = "less well than the other columns do"
         if share := round(100 * finding.tilt.share_at_random):
             joint += f" {share} % of the draws impute its cells as missing at random."
         return (
