@@ -14,7 +14,8 @@ the other designs. Run with
     python benchmarks/coverage.py run [--designs NAME ...] [--rows 100 300] [--tables 400]
         [--default-only | --first 200]
     python benchmarks/coverage.py auto --designs "linear, MAR" --rows 300 [--tables 400]
-    python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 100]
+    python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 400]
+        [--first 100]
     python benchmarks/coverage.py page
 """
 
@@ -260,7 +261,7 @@ def joined(before: dict[str, float], after: dict[str, float], first: int) -> dic
     return means | {"tables": n}
 
 
-def run_r(designs: list[str], rows: list[int], n_tables: int, folder: Path, out: Path) -> None:
+def run_r(designs: list[str], rows: list[int], numbers: range, folder: Path, out: Path) -> None:
     """Impute by R's mice and add the results to the records."""
     import pandas as pd
 
@@ -268,19 +269,19 @@ def run_r(designs: list[str], rows: list[int], n_tables: int, folder: Path, out:
         for design in designs:
             place = folder / f"{design.replace(', ', '_')}_{n}"
             place.mkdir(parents=True, exist_ok=True)
-            for k in range(n_tables):
+            for k in numbers:
                 data = frame(design, *table_of(design, n, k))
                 data.to_csv(place / f"{k:04}.csv", index=False)
-            each: list[dict[str, dict[str, Table]]] = [{} for _ in range(n_tables)]
+            each: list[dict[str, dict[str, Table]]] = [{} for _ in numbers]
             for method in ("norm", "pmm"):
                 script = Path(__file__).parent / "coverage.R"
                 subprocess.run(["Rscript", str(script), str(place), method], check=True)  # noqa: S607
-                for k in range(n_tables):
+                for k, found in zip(numbers, each, strict=True):
                     long = pd.read_csv(place / method / f"{k:04}.csv")
                     parts = [part for _, part in long.groupby(".imp")]
                     tables = [part[list(names(design))].to_numpy(dtype=float) for part in parts]
-                    each[k][f"R {method}"] = pooled(design, tables, n)
-            record(out, design, n, each)
+                    found[f"R {method}"] = pooled(design, tables, n)
+            record(out, design, n, each, numbers.start)
 
 
 def page(records: dict[str, Any]) -> str:
@@ -363,15 +364,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    numbers = range(options.first, options.tables)
     if options.what == "page":
         write_page(PAGE, "coverage", page(json.loads(options.out.read_text())))
     elif options.what == "auto":
-        numbers = range(options.first, options.tables)
         run_auto(options.designs, options.rows, numbers, options.workers, options.out)
     elif options.what == "r":
-        run_r(options.designs, options.rows, options.tables, options.folder, options.out)
+        run_r(options.designs, options.rows, numbers, options.folder, options.out)
     else:
-        numbers = range(options.first, options.tables)
         settings = (options.designs, options.rows, numbers, options.workers, options.out)
         run(*settings, only=options.default_only)
 

@@ -119,10 +119,11 @@ def one_linear(job: tuple[str, str, int, int], *, only_corrected: bool = False) 
     found["complete cases"] = estimates([table[~missing[:, 0]]])
     fitted, found["auto"] = drawn("auto")
     found["chosen"] = chose_own(fitted, "y")
-    # y is the only incomplete column: where "auto" chose, it is one of the others
+    # y is the only incomplete column: where all draws have one explanation, "auto" is one of the
+    # others
     base = BASE[imputer]
     if not only_corrected:
-        found[base] = drawn(base)[1] if found["chosen"] else found["auto"]
+        found[base] = drawn(base)[1] if fitted.mechanism_.drawn_tilts else found["auto"]
     if mechanism == "own value":
         found["SelfMask"] = found["auto"] if _is_certain(fitted, "y") else drawn(NAMED)[1]
         if imputer == "MICE":

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 
 import psmvae
 from contract.conftest import SHORT
@@ -400,3 +401,40 @@ def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):
     assert again["y"].tilt.share_at_random == share
     # the band is that of the value as the explanation
     assert again.odds("y")["low"].iloc[-1] > 0.6
+
+
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+@pytest.mark.parametrize(
+    "imputer",
+    [
+        MICEImputer(mask_model="auto", random_state=0),
+        MissForestImputer(mask_model="auto", n_estimators=20, random_state=0),
+    ],
+)
+def test_a_share_of_the_draws_is_by_value_where_at_random_is_chosen_narrowly(imputer, tmp_path):
+    rng = np.random.default_rng(3)
+    x, w, e = rng.normal(size=400), rng.normal(size=400), rng.normal(size=400)
+    y = x + 0.3 * w + 0.7 * e
+    missing = rng.random(400) < expit(2 * x - 1)
+    table = pd.DataFrame({"x": x, "w": w, "y": np.where(missing, np.nan, y)})
+    found = imputer.fit(table).mechanism_["y"]
+    assert (found.chosen, found.tilt) == ("at random", None)
+    share = 1 - found.alternative.share_at_random
+    assert -3.2 < found.log_bayes_factors.one_column < -0.75
+    assert 0 < share < 0.35
+    words = f"{round(100 * share)} % of the draws impute its cells as missing by their value."
+    assert words in imputer.mechanism_.sentence("y")
+    # single imputations are those without a mechanism
+    without = clone(imputer).set_params(mask_model="none").fit(table)
+    np.testing.assert_array_equal(imputer.transform(table), without.transform(table))
+    by_value = found.alternative.draws.gamma.any(1)
+    draws = imputer.sample(table, n=60)
+    means = np.array([one["y"][missing].mean() for one in draws])
+    assert means[by_value].min() > np.median(means[~by_value])
+    imputer.save(tmp_path / "model.safetensors")
+    loaded = psmvae.load(tmp_path / "model.safetensors")
+    assert loaded.mechanism_["y"].alternative.share_at_random == pytest.approx(1 - share)
+    for one, again in zip(draws, loaded.sample(table, n=60), strict=True):
+        pd.testing.assert_frame_equal(one, again)
+    with pytest.raises(ValueError, match="missing at random: there are no odds"):
+        imputer.mechanism_.odds("y")

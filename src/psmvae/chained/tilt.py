@@ -8,7 +8,7 @@ as 1 / number only, and with 100 is .024 standard deviations of a Normal with γ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,6 +45,10 @@ class LogOdds:
     def applies(self, m: Bools) -> Bools:
         """Return the rows of a mask ``(row, column)`` to which γ applies."""
         return np.asarray(m[:, list(self.missing_with)].all(1))
+
+    def are_tilted(self, keys: Sequence[int]) -> Bools:
+        """Return the draws ``keys``, modulo their number, in which γ is not 0."""
+        return np.asarray(self.gamma[[key % len(self.gamma) for key in keys]].any(1))
 
     def __call__(self, keys: list[int], x: Floats, applies: Bools | None = None) -> Floats:
         """Return γ of values ``(chain, row)``, by draw ``key`` modulo their number.

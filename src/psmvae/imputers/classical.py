@@ -390,7 +390,7 @@ class MissForestImputer(ChainImputer):
         rng, opened = np.random.default_rng(seed.cells), self._encode_matrix(x, m)
         each = [self.matrix_.decode(self.chain_.draw(opened, rng)) for _ in range(n)]
         drawn = np.stack(each, axis=1)
-        if self.mechanism_ is None or not self.mechanism_.tilts:
+        if self.mechanism_ is None or not self.mechanism_.drawn_tilts:
             return drawn
         return self.mechanism_.redraw(drawn, *self._predictions(x, m), seed.cells)
 

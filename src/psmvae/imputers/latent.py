@@ -443,7 +443,7 @@ class LatentImputer(DeepImputer):
             by_column = dict(enumerate(points.T))
             averaged = self.linear_mean_.average(by_column, x, m, by_column)
             points = np.column_stack(list(averaged.values()))
-        tilted = self.mechanism_ is not None and bool(self._tilts())
+        tilted = self.mechanism_ is not None and bool(self.mechanism_.tilts)
         if self.mixture_mean_ is None and self.residual_trees_ is None and not tilted:
             return points
         found = predictions(self, x, m)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from psmvae.imputers.base import Imputer
 
 FORMAT = "psmvae-model"
-FORMAT_VERSION = 19
+FORMAT_VERSION = 20
 MASKS = (SelfMask, LogisticMask, JointMask, LatentMask, NoMask)
 # Objects that a file can hold, by name.
 PARTS: dict[str, type[Any]] = {

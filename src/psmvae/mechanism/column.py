@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from psmvae._quiet import FORESTS, load_libraries
 from psmvae.chained.tilt import LogOdds
@@ -37,6 +38,8 @@ MAX_ADDED, MAX_ADDED_NATS = 0.15, 2.0
 # CLEAR_NATS that the value explains, a fraction of the rest is allowed for it. Chosen by simulated
 # tables of 100 to 2,000 rows, with seeds that no result uses.
 MIN_AGAINST_ONE, MIN_AGAINST_ANY = -0.75, -3.0
+# Below these, and above odds of 1 : 20, a share of the draws is still by the value of the cell.
+MIN_DRAWN = -3.0
 CLEAR_NATS, APPROXIMATION = 60.0, 0.04
 # The first comparison, without forests, is passed with less.
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
@@ -213,6 +216,9 @@ class Finding:
         be missing at random.
     log_bayes_factors : BayesFactors
         Logarithms of the Bayes factors of the value of the cell against the other columns.
+    alternative : Tilt or None
+        Where "at random" was chosen and the Bayes factors do not exclude the value of the cell: γ,
+        which is 0 in most of its draws. Draws of missing cells use it, single imputations do not.
     """
 
     likelihoods: Likelihoods
@@ -223,6 +229,12 @@ class Finding:
     tilt: Tilt | None
     n_joint: int = 0
     log_bayes_factors: BayesFactors = NOT_COMPARED
+    alternative: Tilt | None = None
+
+    @property
+    def drawn(self) -> Tilt | None:
+        """γ of draws: `tilt` or `alternative`."""
+        return self.alternative if self.tilt is None else self.tilt
 
 
 def factor(gamma: Floats, applies: Bools | None = None) -> Floats:
@@ -273,27 +285,30 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     free = max(free, fit.gain(forest), fit.gain(0.5 * (forest + regression)))
     both = fit.gain(fit.both(stage))
     factors = fit.bayes_factors(stage)
-    slack = APPROXIMATION * max(0.0, stage.gain - CLEAR_NATS)
     explains = (
         stage.gain >= MIN_NATS
         and stage.gain >= (MIN_RATIO_LEVELS if cells.n_levels else MIN_RATIO) * free
         and both <= (1 + MAX_ADDED) * stage.gain + MAX_ADDED_NATS
-        and factors.one_column >= MIN_AGAINST_ONE - slack
-        and factors.any_columns >= MIN_AGAINST_ANY - slack
         and stage.posterior.best.family.name != "constant"
+    )
+    # both limits are those of one number, with that against one column
+    slack = APPROXIMATION * max(0.0, stage.gain - CLEAR_NATS)
+    log_odds = slack + min(
+        factors.one_column, factors.any_columns + MIN_AGAINST_ONE - MIN_AGAINST_ANY
     )
     found = replace(
         nothing, likelihoods=Likelihoods(free, stage.gain, both), log_bayes_factors=factors
     )
-    if not (explains or question.assumed):
-        return found
-    n_at_random = 0
-    if not question.assumed:
+    if question.assumed:
+        return replace(found, chosen="own value", tilt=fit.tilt(stage))
+    if explains and log_odds >= MIN_AGAINST_ONE:
         # the posterior probability of one other column, with even prior odds; the chosen
         # explanation has at least half of the draws
-        odds = np.exp(min(-factors.one_column, 0.0))
-        n_at_random = round(N_DRAWS * odds / (1 + odds))
-    return replace(found, chosen="own value", tilt=fit.tilt(stage, n_at_random))
+        share = expit(max(factors.one_column, 0.0))
+        return replace(found, chosen="own value", tilt=fit.tilt(stage, share))
+    if explains and log_odds >= MIN_DRAWN:
+        return replace(found, alternative=fit.tilt_of_draws(stage, expit(log_odds)))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,29 +414,35 @@ class _Fit:
         posterior = refit_straight(stage.posterior, missing, self.bins, *spread, others)
         return replace(stage, posterior=posterior)
 
-    def tilt(self, stage: _Stage, n_at_random: int = 0) -> Tilt:
-        """Return the tilt, with the regressions for means where a column has means.
+    def tilt_of_draws(self, stage: _Stage, share: float) -> Tilt:
+        """Return the tilt of draws; a ``share`` of them is by the value of the cell.
 
-        As many of its draws as ``n_at_random`` are 0: in them another column explains the mask.
+        In the others another column explains the mask, and γ is 0.
         """
-        cells, stage = self.cells, self.refined(stage)
+        stage = self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
         # evenly spaced: the first draws have nearly the same share of them as all
+        n_at_random = round(N_DRAWS * (1 - share))
         at_random = (np.arange(n_at_random) + rng.random()) * N_DRAWS / max(n_at_random, 1)
         gamma[at_random.astype(np.intp)] = 0.0
-        draws = LogOdds(self.bins.edges, self.bins.value, gamma, is_straight, cells.missing_with)
-        tilt = Tilt(
-            stage.observed, stage.posterior.gamma, stage.posterior.weight, draws, None,
-            stage.posterior.best.family.name,
+        bins = self.bins
+        draws = LogOdds(bins.edges, bins.value, gamma, is_straight, self.cells.missing_with)
+        posterior = stage.posterior
+        return Tilt(
+            stage.observed, posterior.gamma, posterior.weight, draws, None,
+            posterior.best.family.name,
         )  # fmt: skip
+
+    def tilt(self, stage: _Stage, share: float = 1.0) -> Tilt:
+        """Return `tilt_of_draws` with the regressions for means where a column has means."""
+        cells, tilt = self.cells, self.tilt_of_draws(stage, share)
         if cells.prediction.ndim > 1 or cells.are_logarithms:
             return tilt
         own = cells.observed
         estimates = tilt.estimates(stage.p_obs[own], cells.prediction[own])
-        at = self.bins.index(cells.values)
-        gamma = stage.posterior.gamma
-        weight = stage.posterior.weight @ np.exp(gamma - gamma.max(1, keepdims=True))[:, at]
+        at, gamma = self.bins.index(cells.values), tilt.gamma
+        weight = tilt.weight @ np.exp(gamma - gamma.max(1, keepdims=True))[:, at]
         correction = Correction.fit(
             cells.inputs[own], estimates, cells.values, weight, self.folds[own],
             seed=self.seed, n_jobs=self.n_jobs,

@@ -25,6 +25,7 @@ from psmvae.mechanism.table import Mechanism
 
 Arrays = dict[str, NDArray[Any]]
 BINS = ("edges", "value", "share", "low", "high")
+TILTS = ("tilt", "alternative")
 # Kinds of the parts of p_obs.
 MODEL, RESIDUALS, FOREST = "model", "residuals", "forest"
 
@@ -49,11 +50,12 @@ def state_of(mechanism: Mechanism) -> tuple[Arrays, dict[str, Any]]:
             "n_rows": finding.n_rows,
             "n_joint": finding.n_joint,
             "tilt": None,
+            "alternative": None,
         }
-        if finding.tilt is not None:
-            own, plain["tilt"] = _of_tilt(finding.tilt)
-            j = names.index(name)
-            arrays |= {f"{j}.{key}": value for key, value in own.items()}
+        for key in TILTS:
+            if (tilt := getattr(finding, key)) is not None:
+                own, plain[key] = _of_tilt(tilt)
+                arrays |= {f"{names.index(name)}.{each}": value for each, value in own.items()}
         findings[name] = plain
     return arrays, {
         "levels": [list(each) for each in predictors.levels],
@@ -80,9 +82,13 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
             j = names.index(name)
             own = _part(arrays, f"{j}.")
             n_inputs = int((features.group != j).sum()) + max(columns[j].n_levels - 1, 1)
-            tilt = None
-            if one["tilt"] is not None:
-                tilt = _tilt(own, one["tilt"], n_inputs, columns[j].n_levels, len(columns))
+            # a column has at most one of them, whose arrays these are
+            tilt, alternative = (
+                None
+                if one[key] is None
+                else _tilt(own, one[key], n_inputs, columns[j].n_levels, len(columns))
+                for key in TILTS
+            )
             likelihoods, factors = (
                 [np.nan if value is None else float(value) for value in one[key]]
                 for key in ("likelihoods", "log_bayes_factors")
@@ -90,7 +96,7 @@ def restore(columns: tuple[Column, ...], arrays: Mapping[str, Any], plain: Any) 
             findings[name] = Finding(
                 Likelihoods(*likelihoods), one["chosen"], bool(one["assumed"]),
                 int(one["n_missing"]), int(one["n_rows"]), tilt, int(one["n_joint"]),
-                BayesFactors(*factors),
+                BayesFactors(*factors), alternative,
             )  # fmt: skip
         gaussian = None
         if plain["gaussian"]:

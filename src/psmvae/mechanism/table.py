@@ -44,6 +44,7 @@ OTHER_IS_BETTER = (
     " One other column explains its mask better (log Bayes factor: {:.1f} nats): compare "
     "assumptions, or state yours by mask_model."
 )
+BY_VALUE = " {} % of the draws impute its cells as missing by their value."
 NO_RISK = (
     "{}: by the stated assumption no value goes missing more often than another, and cells are "
     "imputed as if missing at random ({}).{}"
@@ -221,7 +222,7 @@ class Mechanism(Mapping[str, Finding]):
         """
         if self.gaussian is None:
             raise ValueError("There is no Gaussian model: the imputer predicts cells itself.")
-        together = {j: tilt.draws.missing_with for j, tilt in self.tilts.items()}
+        together = {j: draws.missing_with for j, draws in self.log_odds.items()}
         return self.gaussian.predict(self.features.predictors, x, m, together)
 
     def __getitem__(self, name: str) -> Finding:
@@ -248,9 +249,18 @@ class Mechanism(Mapping[str, Finding]):
         }
 
     @property
+    def drawn_tilts(self) -> dict[int, Tilt]:
+        """The tilts that draws use, by the number of the column: `tilts` and alternatives."""
+        return {
+            j: finding.drawn
+            for j, column in enumerate(self.columns)
+            if (finding := self.findings.get(column.name)) is not None and finding.drawn is not None
+        }
+
+    @property
     def log_odds(self) -> dict[int, LogOdds]:
         """Drawn log odds of going missing, by the number of the column."""
-        return {j: tilt.draws for j, tilt in self.tilts.items()}
+        return {j: tilt.draws for j, tilt in self.drawn_tilts.items()}
 
     def correct(
         self, points: Floats, x: Floats, m: Bools, predictions: Mapping[int, Floats]
@@ -294,7 +304,8 @@ class Mechanism(Mapping[str, Finding]):
         """Return draws ``(row, draw, column)`` with those of the tilted columns replaced.
 
         Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
-        Where the comparison of explanations is not clear, γ is 0 in a share of them.
+        Where the comparison of explanations is not clear, γ is 0 in a share of them. The draws of
+        the imputer are kept there.
 
         Parameters
         ----------
@@ -308,11 +319,11 @@ class Mechanism(Mapping[str, Finding]):
             Seed of the draws.
         """
         table, redrawn = self.features.table(x, m), drawn.copy()
-        for j, tilt in self.tilts.items():
+        for j, tilt in self.drawn_tilts.items():
             rows = np.flatnonzero(~m[:, j])
             own, applies = self._own(j, predictions[j][rows]), tilt.draws.applies(m[rows])
             p_obs = tilt.p_obs(self.features.of_others(j, table)[rows], own)
-            for k in range(drawn.shape[1]):
+            for k in np.flatnonzero(tilt.draws.are_tilted(range(drawn.shape[1]))):
                 values = tilt.draw(p_obs, k, np.random.default_rng([seed, j, k]), applies)
                 is_level = bool(self.columns[j].levels)
                 redrawn[rows, k, j] = values if is_level else self.model_values(j, values)
@@ -378,6 +389,8 @@ class Mechanism(Mapping[str, Finding]):
         if not finding.assumed and abs(factor) < CLEAR:
             joint += UNCLEAR.format(round(factor, 1) + 0.0)
         if finding.tilt is None:
+            if finding.alternative is not None:
+                joint += BY_VALUE.format(round(100 * (1 - finding.alternative.share_at_random)))
             return f"{column}: taken to be missing at random ({compared}).{joint}"
         if not finding.tilt.at_risk().any():
             return NO_RISK.format(column, compared, joint)
