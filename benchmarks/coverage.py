@@ -6,14 +6,12 @@ estimates pooled with the degrees of freedom of Barnard and Rubin. The methods a
 ("pmm"), complete cases and the full data. With ``--r FOLDER``, R's mice imputes the same tables by
 `coverage.R`.
 
-The default is trained on many tables at once as one stacked model, which takes a CUDA device
-seconds instead of hours; its draws are those of ``mask_model="latent"``. The design with mixed
-kinds is fitted one table after another by the public interface, and so is "auto", the default, in
-the other designs. Run with
+With a CUDA device, the default is trained on many tables at once as one stacked model; what follows
+the training is done table by table, as in `fit`. In the design with mixed kinds, tables are fitted
+one after another. Where y is missing by x1, ``mask_model="latent"`` is recorded too. Run with
 
     python benchmarks/coverage.py run [--designs NAME ...] [--rows 100 300] [--tables 400]
-        [--default-only | --first 200]
-    python benchmarks/coverage.py auto --designs "linear, MAR" --rows 300 [--tables 400]
+        [--default-only | --others-only] [--first 200]
     python benchmarks/coverage.py r FOLDER [--designs NAME ...] [--rows 300] [--tables 400]
         [--first 100]
     python benchmarks/coverage.py page
@@ -24,11 +22,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 import subprocess
 import time
 import warnings
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +49,12 @@ RESULTS = Path(__file__).parent / "results" / "coverage.json"
 PAGE = DOCS / "coverage.md"
 N_IMPUTATIONS, N_TRUTH = 20, 2_000_000
 OURS = "PSMVAEImputer"
-# OURS by the public interface, where the other records are of draws without a mechanism
-AUTO = f'{OURS}("auto")'
-METHODS = ("full data", "complete cases", OURS, AUTO, "MICE norm", "MICE pmm", "R norm", "R pmm")
+LATENT = f"{OURS}, latent"
+METHODS = ("full data", "complete cases", OURS, LATENT, "MICE norm", "MICE pmm", "R norm", "R pmm")
 COUNTED = ("full data", "complete cases", OURS, "MICE norm", "MICE pmm")
 CHOSEN = "own value chosen"
+# methods that are run
+ALL, DEFAULT, OTHERS = "all", "default", "others"
 # Tables trained as one stack; results do not depend on it but for random numbers.
 STACK = 200
 
@@ -77,13 +79,13 @@ def pooled(design: str, tables: Iterable[Any], n: int) -> dict[str, Table]:
     return {term: tuple(float(c[k]) for c in columns) for k, term in enumerate(terms)}
 
 
-def one_table(job: tuple[str, int, int, Any, bool]) -> dict[str, dict[str, Table]]:
-    """Return the pooled estimates of all methods, or of the default only, for one table."""
-    design, n, number, learned, only = job
+def one_table(job: tuple[str, int, int, Any, str]) -> dict[str, Any]:
+    """Return the pooled estimates of the methods for one table, and whether y was corrected."""
+    warnings.simplefilter("ignore")
+    design, n, number, trained, which = job
     table, missing = table_of(design, n, number)
-    found = {} if only else _others(design, table, missing, number)
-    found[OURS] = _ours(design, table, missing, number, learned)
-    return found
+    found: dict[str, Any] = {} if which == DEFAULT else _others(design, table, missing, number)
+    return found if which == OTHERS else found | _ours(design, table, missing, number, trained)
 
 
 def _others(design: str, table: Any, missing: Any, number: int) -> dict[str, dict[str, Table]]:
@@ -98,129 +100,122 @@ def _others(design: str, table: Any, missing: Any, number: int) -> dict[str, dic
     return found
 
 
-def _ours(design: str, table: Any, missing: Any, number: int, learned: Any) -> dict[str, Table]:
-    if learned is None:
-        return _fitted(design, table, missing, number)[1]
-    from psmvae.chained.chains import Chains, settings_for
-
-    columns, x, m, bounds, predictions, seed = learned
-    settings = settings_for(*x.shape)
-    chains = Chains.fit(
-        columns, x, m, bounds=bounds, seed=seed, learned=predictions, settings=settings
-    )
-    drawn = chains.draw(x, m, N_IMPUTATIONS, seed + 1, predictions)
-    center = np.array([column.center for column in columns])
-    scale = np.array([column.scale for column in columns])
-    filled = np.where(missing[:, None], drawn * scale + center, table[:, None])
-    return pooled(design, filled.transpose(1, 0, 2), len(table))
-
-
-def _fitted(
-    design: str, table: Any, missing: Any, number: int
-) -> tuple[PSMVAEImputer, dict[str, Table]]:
-    """Return the default, fitted by the public interface, and its pooled estimates."""
+def _ours(design: str, table: Any, missing: Any, number: int, trained: Any) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(1)
     data = frame(design, table, missing)
-    imputer = PSMVAEImputer(random_state=number, device="cpu").fit(data)
-    return imputer, _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), len(table))
 
+    def drawn(mask_model: str) -> tuple[Any, dict[str, Table]]:
+        imputer: Any = PSMVAEImputer(mask_model=mask_model, random_state=number, device="cpu")
+        if trained is None:
+            imputer.fit(data)
+        else:
+            imputer, encoded, held_out = pickle.loads(trained)  # noqa: S301
+            imputer.set_params(mask_model=mask_model)
+            PSMVAEImputer._fit_draws(imputer, encoded, held_out, time.perf_counter())  # noqa: SLF001
+        return imputer, _pool_frames(design, imputer.sample(data, N_IMPUTATIONS), len(table))
 
-def one_auto(job: tuple[str, int, int]) -> tuple[dict[str, Table], bool]:
-    """Return the pooled estimates of "auto", and whether y was corrected for its own value."""
-    warnings.simplefilter("ignore")
-    design, n, number = job
-    imputer, found = _fitted(design, *table_of(design, n, number), number)
-    mechanism: Any = imputer.mechanism_
-    return found, "y" in mechanism and mechanism["y"].chosen == "own value"
-
-
-def run_auto(designs: list[str], rows: list[int], numbers: range, workers: int, out: Path) -> None:
-    """Run "auto" by the public interface and add its records."""
-    context = __import__("multiprocessing").get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        for n in rows:
-            for design in designs:
-                each = list(pool.map(one_auto, [(design, n, k) for k in numbers], chunksize=2))
-                record(out, design, n, [{AUTO: found} for found, _ in each])
-                records = json.loads(out.read_text())
-                share = float(np.mean([chosen for _, chosen in each]))
-                records[f"{design}, {n}"][CHOSEN] = float(f"{share:.4g}")
-                _write(out, records)
-
-
-def _write(out: Path, records: dict[str, Any]) -> None:
-    out.write_text(json.dumps(records, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    imputer, estimates = drawn("auto")
+    found: dict[str, Any] = {OURS: estimates}
+    mechanism = imputer.mechanism_
+    found[CHOSEN] = "y" in mechanism and mechanism["y"].chosen == "own value"
+    if design.endswith("MAR"):
+        found[LATENT] = found[OURS]
+        if mechanism.drawn_tilts:
+            found[LATENT] = drawn("latent")[1]
+    return found
 
 
 def _pool_frames(design: str, tables: list[Any], n: int) -> dict[str, Table]:
     return pooled(design, [table.to_numpy(dtype=float) for table in tables], n)
 
 
-def stacked(design: str, n: int, numbers: range) -> list[Any]:
-    """Train the default on tables as one stack; return what the chains need of each."""
-    import torch
+class Recorded(PSMVAEImputer):
+    """Keeps the training table; the workers do what follows the training."""
+
+    def _fit_draws(self, encoded: Any, held_out: Any, began: float) -> None:
+        del began
+        self.recorded_ = encoded, None if held_out is None else held_out.cpu()
+
+
+def stacked(design: str, n: int, numbers: range) -> list[bytes]:
+    """Train the default on tables as one stack; return pickled imputers and their tables."""
     from psmvae_paper.stacked_fit import fit_stacked
 
-    from psmvae.imputers.proper import learn
-    from psmvae.kinds.bounds import model_bounds
-
-    class Recorded(PSMVAEImputer):
-        """Keeps the validation cells; the chains are fitted by the workers."""
-
-        def _fit_draws(self, encoded: Any, held_out: Any, began: float) -> None:
-            del began
-            self.recorded_ = (encoded, held_out)
-
     tables = [table_of(design, n, number) for number in numbers]
-    data = [np.where(missing, np.nan, table) for table, missing in tables]
-    fitted = fit_stacked([Recorded(random_state=number) for number in numbers], data)
+    data = [frame(design, table, missing) for table, missing in tables]
+    fitted: Any = fit_stacked([Recorded(random_state=number) for number in numbers], data)
     jobs = []
     for imputer in fitted:
-        encoded, held_out = imputer.recorded_
-        with torch.no_grad():
-            learned = learn(imputer, encoded, held_out)
-        columns = imputer.schema_.modelled
-        bounds = [model_bounds(column) for column in columns]
-        jobs.append((columns, encoded.x, encoded.m, bounds, learned, imputer._seed(5)))  # noqa: SLF001
+        encoded, held_out = imputer.__dict__.pop("recorded_")
+        imputer.model_.cpu()
+        # as bytes: tensors would be sent to the workers by open files
+        jobs.append(pickle.dumps((imputer.set_params(device="cpu"), encoded, held_out)))
     return jobs
 
 
+def _one_core(order: Any) -> None:
+    """Run a worker on one core: forests grow on all the cores that they may use."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[order.get() % len(cores)]})
+
+
 def run(
-    designs: list[str], rows: list[int], numbers: range, workers: int, out: Path, *, only: bool
+    designs: list[str], rows: list[int], numbers: range, workers: int, out: Path, which: str
 ) -> None:
-    """Run the study, or the default imputer only, and write the records of each design."""
+    """Run the study and write the records of each design."""
     import torch
 
-    stacks = torch.cuda.is_available()
-    context = __import__("multiprocessing").get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
-        waiting = []
-        for n in rows:
-            for design in designs:
-                began = time.perf_counter()
-                jobs: list[Any] = [None] * len(numbers)
-                if stacks and not design.startswith("mixed"):
-                    parts = [numbers[k : k + STACK] for k in range(0, len(numbers), STACK)]
-                    jobs = [job for part in parts for job in stacked(design, n, part)]
-                print(f"{design}, {n} rows: trained in {time.perf_counter() - began:.0f} s")
-                tasks = [(design, n, k, job, only) for k, job in zip(numbers, jobs, strict=True)]
-                waiting.append((design, n, pool.map(one_table, tasks, chunksize=2)))
-                # what is finished is written while the next stack trains
-        for design, n, found in waiting:
-            record(out, design, n, list(found), numbers.start)
+    stacks = torch.cuda.is_available() and which != OTHERS
+    context = get_context("spawn")
+    order = context.Queue()
+    for k in range(workers):
+        order.put(k)
+
+    def train(design: str, n: int) -> list[Any]:
+        began = time.perf_counter()
+        if not stacks or design.startswith("mixed"):
+            return [None] * len(numbers)
+        parts = [numbers[k : k + STACK] for k in range(0, len(numbers), STACK)]
+        jobs = [job for part in parts for job in stacked(design, n, part)]
+        print(f"{design}, {n} rows: trained in {time.perf_counter() - began:.0f} s", flush=True)
+        return jobs
+
+    options = {"initializer": _one_core, "initargs": (order,)}
+    with (
+        ProcessPoolExecutor(workers, mp_context=context, **options) as pool,  # type: ignore[arg-type]
+        ThreadPoolExecutor(1) as trainer,
+    ):
+        waiting = [
+            (design, n, trainer.submit(train, design, n)) for n in rows for design in designs
+        ]
+        before: tuple[str, int, Any] | None = None
+        for design, n, trained in waiting:
+            jobs = zip(numbers, trained.result(), strict=True)
+            tasks = [(design, n, k, job, which) for k, job in jobs]
+            found = pool.map(one_table, tasks, chunksize=2)
+            # while the next stack trains
+            if before is not None:
+                record(out, *before[:2], list(before[2]), numbers.start)
+            before = design, n, found
+        if before is not None:
+            record(out, *before[:2], list(before[2]), numbers.start)
 
 
-def record(
-    out: Path, design: str, n: int, each: list[dict[str, dict[str, Table]]], first: int = 0
-) -> None:
+@cache
+def truth_of(design: str) -> dict[str, float]:
+    """Return the estimates of a large complete table."""
+    table, _ = make(design, np.random.default_rng(0), N_TRUTH)
+    return {term: b for term, (b, _) in analyse(design, table).items()}
+
+
+def record(out: Path, design: str, n: int, each: list[dict[str, Any]], first: int = 0) -> None:
     """Summarise the tables of one design, from number ``first``, and add them to the records."""
-    truth_table, _ = make(design, np.random.default_rng(0), N_TRUTH)
-    truth = {term: b for term, (b, _) in analyse(design, truth_table).items()}
+    truth = truth_of(design)
     records = json.loads(out.read_text()) if out.exists() else {}
     entry = records.setdefault(f"{design}, {n}", {})
-    for method in each[0]:
+    for method in set(each[0]) & set(METHODS):
         found = {
             term: summary([one[method][term] for one in each], value)
             for term, value in truth.items()
@@ -228,7 +223,12 @@ def record(
         if first:
             found = {term: joined(entry[method][term], one, first) for term, one in found.items()}
         entry[method] = found
-    _write(out, records)
+    if CHOSEN in each[0]:
+        share = float(np.mean([one[CHOSEN] for one in each]))
+        if first:
+            share = (first * entry[CHOSEN] + len(each) * share) / (first + len(each))
+        entry[CHOSEN] = float(f"{share:.4g}")
+    out.write_text(json.dumps(records, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     print(f"{design}, {n} rows: recorded {len(each)} tables", flush=True)
 
 
@@ -339,7 +339,7 @@ def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
             text = f"{one['bias'] / full['se']:+.2f} / {one['width']:.3g} / {one['coverage']:.1%}"
             cells.append(text.replace("%", ""))
         label = method if counts[method] == most else f"{method} ({counts[method]} tables)"
-        if method == AUTO:
+        if method == OURS and entry.get(CHOSEN):
             label += f", own value chosen in {entry[CHOSEN]:.0%}"
         lines.append(f"| {label} | {' | '.join(cells)} |")
     yardstick = entry.get("MICE norm")
@@ -352,14 +352,15 @@ def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
 def main() -> None:
     """Run the study, R's part of it, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("what", choices=("run", "auto", "r", "page"))
+    parser.add_argument("what", choices=("run", "r", "page"))
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--designs", nargs="+", choices=tuple(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--rows", nargs="+", type=int, default=[100, 300, 1000, 5000])
     parser.add_argument("--tables", type=int, default=400)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--default-only", action="store_true", help="keep the other records")
-    choice.add_argument("--first", type=int, default=0, help="join with the tables before it")
+    choice.add_argument("--others-only", action="store_true", help="keep those of the default")
+    parser.add_argument("--first", type=int, default=0, help="join with the tables before it")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -367,13 +368,11 @@ def main() -> None:
     numbers = range(options.first, options.tables)
     if options.what == "page":
         write_page(PAGE, "coverage", page(json.loads(options.out.read_text())))
-    elif options.what == "auto":
-        run_auto(options.designs, options.rows, numbers, options.workers, options.out)
     elif options.what == "r":
         run_r(options.designs, options.rows, numbers, options.folder, options.out)
     else:
-        settings = (options.designs, options.rows, numbers, options.workers, options.out)
-        run(*settings, only=options.default_only)
+        which = DEFAULT if options.default_only else OTHERS if options.others_only else ALL
+        run(options.designs, options.rows, numbers, options.workers, options.out, which)
 
 
 if __name__ == "__main__":
