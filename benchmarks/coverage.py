@@ -184,7 +184,7 @@ def run(
 
     options = {"initializer": _one_core, "initargs": (order,)}
     with (
-        ProcessPoolExecutor(workers, mp_context=context, **options) as pool,  # type: ignore[arg-type]
+        ProcessPoolExecutor(workers, mp_context=context, **options) as pool,
         ThreadPoolExecutor(1) as trainer,
     ):
         waiting = [

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
@@ -52,6 +53,30 @@ class TestRegress:
         scale = np.sqrt(squares / 37 * np.linalg.inv(design.T @ design).diagonal()[1])
         assert stats.kstest((found.coef[:, 0] - coef[1]) / scale, stats.t(37).cdf).pvalue > 1e-3
 
+    def test_weighted_draws_follow_the_posterior_of_weighted_least_squares(self):
+        rng = np.random.default_rng(4)
+        x, n_chains = rng.normal(size=(60, 2)), 4000
+        deviation = np.exp(0.8 * x[:, 0])
+        y = 1 + x @ [1.0, -0.5] + deviation * rng.normal(size=60)
+        weight = np.tile(deviation**-2, (n_chains, 1))
+        design = Design.of(np.tile(x, (n_chains, 1, 1))).weighted(weight)
+        target = np.tile(y, (n_chains, 1))
+        found = regress(design, target, Draws.seeded(0, range(n_chains)), n_flat=2)
+        expected = sm.WLS(y, sm.add_constant(x), weights=deviation**-2).fit()
+        np.testing.assert_allclose(found.mean[0], expected.params[1:], rtol=1e-6)
+        fitted = found.predict(design)[0]
+        np.testing.assert_allclose(fitted, expected.fittedvalues, rtol=1e-6)
+        away = expected.model.wexog
+        hat = (away @ np.linalg.inv(away.T @ away) * away).sum(1)
+        np.testing.assert_allclose(design.leverage(found.covariance)[0], hat, rtol=1e-6)
+        some = np.arange(60) % 3 == 0
+        np.testing.assert_allclose(design.leverage(found.covariance, some)[0], hat[some], rtol=1e-6)
+        # drawn coefficients and level are Student-t around the weighted least squares estimates
+        drawn = np.column_stack([found.intercept - (design.center * found.coef).sum(1), found.coef])
+        for k in range(3):
+            standardised = (drawn[:, k] - expected.params[k]) / expected.bse[k]
+            assert stats.kstest(standardised, stats.t(57).cdf).pvalue > 1e-3
+
     def test_penalised_terms_are_left_out_of_linear_data_and_used_in_curved_data(self):
         rng = np.random.default_rng(1)
         x = rng.normal(size=(300, 1))
@@ -92,6 +117,30 @@ class TestNumeric:
         rng = Draws.seeded(1, range(5))
         drawn = found.draw(terms, np.zeros(4000), rng, pmm=False, low=-np.inf, high=np.inf)
         assert np.abs((drawn - terms[..., 0]).std() - 0.5) < 0.05
+
+    def test_coefficients_have_the_variance_of_weighted_least_squares(self):
+        n, n_chains = 600, 400
+        rng = np.random.default_rng(5)
+        x = rng.normal(size=n)
+        deviation = 0.5 * np.exp(0.5 * x)
+        y = x + deviation * rng.normal(size=n)
+        terms, none = np.tile(x[:, None], (n_chains, 1, 1)), np.zeros(n, dtype=bool)
+        found = fit_numeric(
+            terms, y, None, none, Draws.seeded(0, range(n_chains)), n_flat=1,
+            groups=np.ones((1, 0), dtype=bool), pmm=False,
+        )  # fmt: skip
+        expected = sm.WLS(y, sm.add_constant(x), weights=deviation**-2).fit()
+        equal = sm.OLS(y, sm.add_constant(x)).fit()
+        # the standard errors with equal weights are far from these
+        assert equal.bse[1] > 1.5 * expected.bse[1]
+        assert abs(found.coef.mean() - expected.params[1]) < 0.2 * expected.bse[1]
+        assert found.coef.std() == pytest.approx(expected.bse[1], rel=0.15)
+        at_zero = found.mean(np.zeros((n_chains, 1, 1)), np.zeros(1))[:, 0]
+        assert at_zero.std() == pytest.approx(expected.bse[0], rel=0.15)
+        # and the noise grows with x
+        rng, terms = Draws.seeded(1, range(n_chains)), np.full((n_chains, 50, 1), 1.0)
+        drawn = found.draw(terms, np.zeros(50), rng, pmm=False, low=-np.inf, high=np.inf)
+        assert drawn.std() == pytest.approx(0.5 * np.exp(0.5), rel=0.15)
 
     def test_draws_are_truncated_and_not_put_on_the_bound(self):
         _, found = self.parameters(pmm=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ PMM_DONORS = 5
 TILTED_PMM_FRACTION = 0.05
 # Largest deviation of the log standard deviation of the noise from its mean.
 MAX_LOG_SCALE = 1.5
+# Smaller coefficients of the log variance are 0.
+MIN_LOG_SCALE = 1e-6
 # Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
 MAX_REDRAWS = 20
 
@@ -110,7 +113,7 @@ class NumericParameters(NamedTuple):
             sigma = self.sigma[:, None]
             return lambda: _normal(mean, sigma, low, high, rng)
         log_scale = self._times(terms, self.log_scale)
-        noise = self.sigma[:, None] * np.exp(np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
+        noise = self.sigma[:, None] * np.exp(_clipped(log_scale))
         if tilted is None:
             return lambda: _truncated(
                 lambda: mean + noise * self._donors(mean, _n_near(n), rng), low, high
@@ -183,27 +186,89 @@ def fit_numeric(
     """Draw the parameters of a column from their posterior given its observed rows.
 
     ``terms`` are ``(chain, row, term)``, ``y`` and the learned prediction ``(row,)``. ``held_out``
-    are the rows whose cell the learned model was not trained on. The prediction enters by its part
-    that the other terms do not explain, so that a prediction that fits its training cells too well
-    does not change their coefficients. ``terms`` are overwritten.
+    are the rows whose cell the learned model was not trained on. Where the noise depends on the
+    terms, the regression is fitted again with weights: with equal ones, coefficients that depend on
+    noisy rows would be drawn with too small a variance. ``terms`` are overwritten.
     """
     design = Design.of(terms)
     target = np.broadcast_to(y, terms.shape[:2])
-    found = regress(design, target, rng, n_flat=n_flat, groups=groups)
-    coef, intercept, sigma = found.coef, found.intercept, found.sigma
-    learned_coef = np.zeros(len(terms))
-    log_scale = np.zeros_like(coef)
+    fit = partial(_fit_mean, y=target, rng=rng, n_flat=n_flat, groups=groups)
+    if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
+        fit = partial(fit, learned=learned, held_out=held_out)
+    mean = fit(design)
+    log_scale = np.zeros_like(mean.coef)
     if homoscedastic and learned is None and not pmm:
         # Normal noise needs no donors
         none = np.zeros((len(terms), 0))
-        parameters = (design.center, coef, intercept, learned_coef, sigma, log_scale)
+        parameters = (design.center, *mean[:3], mean.sigma, log_scale)
         return NumericParameters(*parameters, none, none)
-    residual = target - found.predict(design)
-    if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
+    if not (pmm or homoscedastic):
+        noise = _log_scale(design, mean, rng, n_flat)
+        log_scale = 0.5 * noise.coef
+        if (np.abs(noise.mean).max(1) > MIN_LOG_SCALE).any():
+            design = design.weighted(np.exp(-2 * _clipped(design.times(0.5 * noise.mean))))
+            mean = fit(design)
+    fitted, sigma = target - mean.residual, mean.sigma
+    donor = target
+    if not pmm:
+        donor = mean.residual * np.exp(-_clipped(design.times(log_scale)))
+        square = np.sqrt((donor**2).mean(1, keepdims=True))
+        donor = donor / np.maximum(square, 1e-12)
+        # the mean noise variance over the rows, by their weights, stays sigma²
+        mean_square = np.sqrt(((design.root * mean.residual) ** 2).mean(1))
+        sigma = sigma * square[:, 0] / np.maximum(mean_square, 1e-12)
+    order = fitted.argsort(1)
+    donor = np.take_along_axis(np.ascontiguousarray(donor), order, 1)
+    return NumericParameters(
+        design.center,
+        mean.coef,
+        mean.intercept,
+        mean.learned_coef,
+        sigma,
+        log_scale,
+        np.take_along_axis(fitted, order, 1),
+        donor if pmm else shrink_local_means(donor, _n_near(len(y))),
+    )
+
+
+class _Mean(NamedTuple):
+    """Drawn coefficients of the mean, the drawn ``sigma`` of the noise, and residuals.
+
+    The residuals ``(chain, row)`` are those of the posterior mean. ``posterior`` is that without
+    the learned prediction.
+    """
+
+    coef: Floats
+    intercept: Floats
+    learned_coef: Floats
+    sigma: Floats
+    residual: Floats
+    posterior: Posterior
+
+
+def _fit_mean(
+    design: Design,
+    *,
+    y: Floats,
+    rng: Draws,
+    n_flat: int,
+    groups: NDArray[np.bool_],
+    learned: Floats | None = None,
+    held_out: Bools | None = None,
+) -> _Mean:
+    """Draw the parameters of the mean.
+
+    The learned prediction enters by its part that the other terms do not explain, so that a
+    prediction that fits its training cells too well does not change their coefficients.
+    """
+    found = regress(design, y, rng, n_flat=n_flat, groups=groups)
+    coef, intercept, sigma = found.coef, found.intercept, found.sigma
+    residual, learned_coef = y - found.predict(design), np.zeros(len(y))
+    if learned is not None:
         explained, level = _project(design, learned, found)
         rest = learned - level[:, None] - design.times(explained)
-        leverage = found.leverage(design.away[:, held_out]) + 1 / len(y)
-        own = 1 / (1 - np.clip(leverage, 0.0, 0.99))
+        root = np.broadcast_to(design.root, residual.shape)[:, held_out]
+        own = root / (1 - design.leverage(found.covariance, held_out))
         learned_coef, noise = _learned_coef(
             residual[:, held_out] * own, rest[:, held_out] * own, found.scale, rng
         )
@@ -211,30 +276,7 @@ def fit_numeric(
         intercept = intercept - learned_coef * level
         residual = residual - learned_coef[:, None] * rest
         sigma = sigma * noise
-    if not (pmm or homoscedastic):
-        log_scale = _log_scale(design, residual, found, rng)
-    fitted = target - residual
-    donor = target
-    if not pmm:
-        scale = design.times(log_scale)
-        donor = residual * np.exp(-np.clip(scale, -MAX_LOG_SCALE, MAX_LOG_SCALE))
-        square = np.sqrt((donor**2).mean(1, keepdims=True))
-        donor = donor / np.maximum(square, 1e-12)
-        # sigma² stays the mean of the noise variance over the rows
-        mean_square = np.sqrt((residual**2).mean(1))
-        sigma = sigma * square[:, 0] / np.maximum(mean_square, 1e-12)
-    order = fitted.argsort(1)
-    donor = np.take_along_axis(np.ascontiguousarray(donor), order, 1)
-    return NumericParameters(
-        design.center,
-        coef,
-        intercept,
-        learned_coef,
-        sigma,
-        log_scale,
-        np.take_along_axis(fitted, order, 1),
-        donor if pmm else shrink_local_means(donor, _n_near(len(y))),
-    )
+    return _Mean(coef, intercept, learned_coef, sigma, residual, found)
 
 
 def _n_near(n: int) -> int:
@@ -273,8 +315,9 @@ def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:
 
 def _project(design: Design, learned: Floats, found: Posterior) -> tuple[Floats, Floats]:
     """Return coefficients and level of the terms in a regression of the learned prediction."""
-    level = np.full(len(design.away), learned.mean())
-    products = transposed(design.away) @ (learned - learned.mean())[:, None]
+    level = design.level(np.broadcast_to(learned, design.away.shape[:2]))
+    rest = design.root * (learned - level[:, None])
+    products = transposed(design.away) @ rest[..., None]
     return np.asarray((found.covariance @ products)[..., 0]), level
 
 
@@ -299,8 +342,18 @@ def _learned_coef(
     return LEARNED_COEFS[chosen], noise
 
 
-def _log_scale(design: Design, residual: Floats, found: Posterior, rng: Draws) -> Floats:
-    """Draw coefficients of the log standard deviation of the noise; all 0 if it is constant."""
-    floor = 1e-4 * found.scale[:, None] ** 2
-    logs = np.log(residual**2 + floor)
-    return 0.5 * regress(design, logs, rng, n_flat=0).coef
+def _log_scale(design: Design, mean: _Mean, rng: Draws, n_flat: int) -> Posterior:
+    """Regress the log variance of the noise on the terms; coefficients are 0 if it is constant.
+
+    It depends on the flat terms or on all.
+    """
+    floor = 1e-4 * mean.posterior.scale[:, None] ** 2
+    # a fit that follows single rows makes their residuals smaller
+    own = 1 - design.leverage(mean.posterior.covariance)
+    is_flat = np.arange(design.away.shape[2]) < n_flat
+    groups = np.stack([is_flat, np.ones_like(is_flat)])
+    return regress(design, np.log(mean.residual**2 / own + floor), rng, n_flat=0, groups=groups)
+
+
+def _clipped(log_scale: Floats) -> Floats:
+    return np.clip(log_scale, -MAX_LOG_SCALE, MAX_LOG_SCALE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,30 +21,61 @@ MIN_SIZE, MIN_TOLERANCE = 1e-6, 1e-6
 JITTER = 1e-9
 # Prior precision of a term that is left out.
 LEFT_OUT = 1e12
+# Largest weight of a row in its own prediction: the residual without it is never infinite.
+MAX_LEVERAGE = 0.99
 
 
 class Design(NamedTuple):
     """The terms of a regression, for each chain.
 
-    ``away`` ``(chain, row, term)`` are the terms minus their means ``center`` ``(chain, term)``,
-    and ``gram`` ``(chain, term, term)`` are the sums of their products. Most of the time of a
-    regression goes to these, and several regressions have the same terms.
+    ``root`` ``(chain, row)`` are the square roots of the weights of the rows, whose mean is 1.
+    ``away`` ``(chain, row, term)`` are the terms minus their weighted means ``center``
+    ``(chain, term)``, times ``root``, and ``gram`` ``(chain, term, term)`` are the sums of their
+    products. Most of the time of a regression goes to these, and several regressions have the same
+    terms.
     """
 
     center: Floats
     away: Floats
     gram: Floats
+    root: Floats
 
     @classmethod
     def of(cls, terms: Floats) -> Design:
         """Return the design of terms ``(chain, row, term)``, which are overwritten."""
         center = terms.mean(1)
         terms -= center[:, None]
-        return cls(center, terms, transposed(terms) @ terms)
+        return cls(center, terms, transposed(terms) @ terms, np.ones((len(terms), 1)))
+
+    def weighted(self, weight: Floats) -> Design:
+        """Return the design of the same rows with weights ``(chain, row)``.
+
+        The design must have equal weights. Its terms are overwritten.
+        """
+        weight = weight / weight.mean(1, keepdims=True)
+        root, away = np.sqrt(weight), self.away
+        shift = _apply(transposed(away), weight) / away.shape[1]
+        away -= shift[:, None]
+        away *= root[..., None]
+        return Design(self.center + shift, away, transposed(away) @ away, root)
 
     def times(self, coef: Floats) -> Floats:
         """Return the sums of terms times coefficients ``(chain, term)``: ``(chain, row)``."""
-        return _apply(self.away, coef)
+        return np.asarray(_apply(self.away, coef) / self.root)
+
+    def leverage(self, covariance: Floats, rows: Any = slice(None)) -> Floats:
+        """Return the weight of some rows in their own predictions, at most .99.
+
+        ``covariance`` ``(chain, term, term)`` is that of the coefficients divided by sigma².
+        """
+        away, shape = self.away[:, rows], self.away.shape[:2]
+        root = np.broadcast_to(self.root, shape)[:, rows]
+        found = ((away @ covariance) * away).sum(-1) + root**2 / shape[1]
+        return np.asarray(np.minimum(found, MAX_LEVERAGE))
+
+    def level(self, y: Floats) -> Floats:
+        """Return the weighted mean of ``(chain, row)``."""
+        return np.asarray((self.root**2 * y).mean(1))
 
 
 class Posterior(NamedTuple):
@@ -68,10 +99,6 @@ class Posterior(NamedTuple):
         """Return the posterior mean of E[y], ``(chain, row)``."""
         return design.times(self.mean) + self.level[:, None]
 
-    def leverage(self, away: Floats) -> Floats:
-        """Return the weight of some of the regression's rows in their own predictions."""
-        return np.asarray(((away @ self.covariance) * away).sum(-1))
-
 
 def regress(
     design: Design, y: Floats, rng: Draws, *, n_flat: int, groups: NDArray[np.bool_] | None = None
@@ -81,11 +108,12 @@ def regress(
     The intercept, log sigma and the coefficients of the first ``n_flat`` terms have flat priors, as
     in the method "norm" of R's mice. The others are Normal with one variance, which is drawn from
     its posterior over a grid that contains 0. ``groups`` ``(group, penalised term)`` are sets of
-    terms that may be used together; one is drawn too. All but the grid is in closed form.
+    terms that may be used together; one is drawn too. All but the grid is in closed form. The
+    variance of the noise of a row is sigma² divided by its weight.
     """
     n_chains, n_rows, n_terms = design.away.shape
-    level, gram = y.mean(1), design.gram
-    t = y - level[:, None]
+    level, gram = design.level(y), design.gram
+    t = design.root * (y - level[:, None])
     xy = _apply(transposed(design.away), t)
     total = (t * t).sum(1)
     precision = np.zeros((n_chains, n_terms))

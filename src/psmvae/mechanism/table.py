@@ -323,7 +323,7 @@ class Mechanism(Mapping[str, Finding]):
             rows = np.flatnonzero(~m[:, j])
             own, applies = self._own(j, predictions[j][rows]), tilt.draws.applies(m[rows])
             p_obs = tilt.p_obs(self.features.of_others(j, table)[rows], own)
-            for k in np.flatnonzero(tilt.draws.are_tilted(range(drawn.shape[1]))):
+            for k in np.flatnonzero(tilt.draws.are_tilted(range(drawn.shape[1]))).tolist():
                 values = tilt.draw(p_obs, k, np.random.default_rng([seed, j, k]), applies)
                 is_level = bool(self.columns[j].levels)
                 redrawn[rows, k, j] = values if is_level else self.model_values(j, values)
