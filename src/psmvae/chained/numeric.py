@@ -205,7 +205,7 @@ def fit_numeric(
     if not (pmm or homoscedastic):
         noise = _log_scale(design, mean, rng, n_flat)
         log_scale = 0.5 * noise.coef
-        if (np.abs(noise.mean).max(1) > MIN_LOG_SCALE).any():
+        if (np.abs(noise.mean) > MIN_LOG_SCALE).any():
             design = design.weighted(np.exp(-2 * _clipped(design.times(0.5 * noise.mean))))
             mean = fit(design)
     fitted, sigma = target - mean.residual, mean.sigma
