@@ -95,7 +95,7 @@ def _is_certain(imputer: Any, column: str) -> bool:
     """Return whether all draws of a column are by its own value."""
     if not chose_own(imputer, column):
         return False
-    return bool(imputer.mechanism_[column].tilt.share_at_random == 0)
+    return bool(imputer.mechanism_[column].share_by_value == 1)
 
 
 def one_linear(job: tuple[str, str, int, int], *, only_corrected: bool = False) -> dict[str, Any]:

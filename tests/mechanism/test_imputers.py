@@ -384,7 +384,7 @@ def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):
     assert found.chosen == "own value"
     factor = found.log_bayes_factors.one_column
     assert abs(factor) < 3
-    share = found.tilt.share_at_random
+    share = 1 - found.share_by_value
     assert share == pytest.approx(expit(min(-factor, 0.0)), abs=0.01)
     words = f"{round(100 * share)} % of the draws impute its cells as missing at random."
     assert words in imputer.mechanism_.sentence("y")
@@ -394,11 +394,11 @@ def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):
     means = np.array([one["y"][missing].mean() for one in imputer.sample(table, n=60)])
     assert means[at_random].max() < means[~at_random].min()
     assumed = MICEImputer(mask_model=SelfMask(["y"]), random_state=0).fit(table).mechanism_["y"]
-    assert assumed.tilt.share_at_random == 0
+    assert assumed.share_by_value == 1
     imputer.save(tmp_path / "model.safetensors")
     again = psmvae.load(tmp_path / "model.safetensors").mechanism_
     assert again["y"].log_bayes_factors == found.log_bayes_factors
-    assert again["y"].tilt.share_at_random == share
+    assert again["y"].share_by_value == found.share_by_value
     # the band is that of the value as the explanation
     assert again.odds("y")["low"].iloc[-1] > 0.6
 
@@ -419,11 +419,16 @@ def test_a_share_of_the_draws_is_by_value_where_at_random_is_chosen_narrowly(imp
     table = pd.DataFrame({"x": x, "w": w, "y": np.where(missing, np.nan, y)})
     found = imputer.fit(table).mechanism_["y"]
     assert (found.chosen, found.tilt) == ("at random", None)
-    share = 1 - found.alternative.share_at_random
+    share = found.share_by_value
     assert -3.2 < found.log_bayes_factors.one_column < -0.75
     assert 0 < share < 0.35
-    words = f"{round(100 * share)} % of the draws impute its cells as missing by their value."
-    assert words in imputer.mechanism_.sentence("y")
+    words = f"{round(100 * share)} % of the draws impute its cells as missing by their value"
+    sentence = imputer.mechanism_.sentence("y")
+    assert words in sentence
+    assert f"log Bayes factors: {found.log_bayes_factors.one_column:.1f} nats" in sentence
+    assert imputer.mechanism_.summary()["share_by_value"].tolist() == [share]
+    report = psmvae.report(table, imputer=imputer, validate=False).markdown()
+    assert f"excluded narrowly in y ({share:.0%})" in report
     # single imputations are those without a mechanism
     without = clone(imputer).set_params(mask_model="none").fit(table)
     np.testing.assert_array_equal(imputer.transform(table), without.transform(table))
@@ -433,7 +438,7 @@ def test_a_share_of_the_draws_is_by_value_where_at_random_is_chosen_narrowly(imp
     assert means[by_value].min() > np.median(means[~by_value])
     imputer.save(tmp_path / "model.safetensors")
     loaded = psmvae.load(tmp_path / "model.safetensors")
-    assert loaded.mechanism_["y"].alternative.share_at_random == pytest.approx(1 - share)
+    assert loaded.mechanism_["y"].share_by_value == share
     for one, again in zip(draws, loaded.sample(table, n=60), strict=True):
         pd.testing.assert_frame_equal(one, again)
     with pytest.raises(ValueError, match="missing at random: there are no odds"):

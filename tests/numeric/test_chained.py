@@ -142,6 +142,40 @@ class TestNumeric:
         drawn = found.draw(terms, np.zeros(50), rng, pmm=False, low=-np.inf, high=np.inf)
         assert drawn.std() == pytest.approx(0.5 * np.exp(0.5), rel=0.15)
 
+    def test_a_row_that_determines_its_own_fit_says_nothing_about_the_noise(self):
+        n, n_levels, n_chains = 100, 4, 200
+        rng = np.random.default_rng(3)
+        level = np.zeros((n, n_levels))
+        # each level has one row
+        level[range(n_levels), range(n_levels)] = 1
+        x = np.column_stack([rng.normal(size=n), level])
+        y = x[:, 0] + rng.normal(size=n)
+        terms, none = np.tile(x, (n_chains, 1, 1)), np.zeros(n, dtype=bool)
+        found = fit_numeric(
+            terms, y, None, none, Draws.seeded(0, range(n_chains)), n_flat=1 + n_levels,
+            groups=np.ones((1, 0), dtype=bool), pmm=False,
+        )  # fmt: skip
+        expected = sm.OLS(y, sm.add_constant(x)).fit()
+        assert found.coef.std(0) == pytest.approx(expected.bse[1:], rel=0.25)
+
+    def test_noise_that_depends_on_another_predictor_than_the_mean(self):
+        n, n_chains, squares = 300, 40, []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            x = rng.normal(size=(n, 2))
+            y = 2 * x[:, 0] + np.exp(0.5 * x[:, 1]) * rng.normal(size=n)
+            terms, none = np.tile(x, (n_chains, 1, 1)), np.zeros(n, dtype=bool)
+            found = fit_numeric(
+                terms, y, None, none, Draws.seeded(seed, range(n_chains)), n_flat=2,
+                groups=np.ones((1, 0), dtype=bool), pmm=False,
+            )  # fmt: skip
+            cells = np.zeros((n_chains, 100, 2))
+            cells[..., 1] = 2
+            rng = Draws.seeded(1, range(n_chains))
+            drawn = found.draw(cells, np.zeros(100), rng, pmm=False, low=-np.inf, high=np.inf)
+            squares.append((drawn - drawn.mean(1, keepdims=True)).var())
+        assert np.sqrt(np.mean(squares)) == pytest.approx(np.exp(1), rel=0.12)
+
     def test_draws_are_truncated_and_not_put_on_the_bound(self):
         _, found = self.parameters(pmm=False)
         rng, terms = Draws.seeded(1, range(5)), np.zeros((5, 4000, 1))

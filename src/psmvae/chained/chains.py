@@ -403,11 +403,20 @@ def _draw_cells(
         values[:, rows, j] = codes
         z[:, rows[:, None], at] = predictors.encode(j, codes)
         return
-    drawn = parameters.draw(
-        target.terms(z, rows), np.zeros(len(rows)) if prediction is None else prediction, rng,
-        pmm=target.pmm, low=target.low, high=target.high, normal=settings.numeric_draws == "normal",
-        log_odds=None if tilt is None else partial(tilt, keys, applies=tilt.applies(m[rows])),
-    )  # fmt: skip
+    prediction = np.zeros(len(rows)) if prediction is None else prediction
+    is_normal = settings.numeric_draws == "normal"
+    options: dict[str, Any] = {
+        "pmm": target.pmm,
+        "low": target.low,
+        "high": target.high,
+        "normal": is_normal,
+    }
+    terms = target.terms(z, rows)
+    drawn = np.empty(terms.shape[:2])
+    for chains, log_odds in _by_tilt(tilt, keys, m[rows]):
+        drawn[chains] = parameters.of(chains).draw(
+            terms[chains], prediction, rng.of(chains), log_odds=log_odds, **options
+        )
     if shift is not None:
         drawn = np.clip(drawn + shift / predictors.scale[at[0]], target.low, target.high)
     z[:, rows, at[0]] = drawn
@@ -415,6 +424,22 @@ def _draw_cells(
     if predictors.columns[j].kind == "count":
         raw = np.rint(np.maximum(np.expm1(np.minimum(raw, 30.0)), 0.0))
     values[:, rows, j] = raw
+
+
+def _by_tilt(
+    tilt: LogOdds | None, keys: list[int], m: Bools
+) -> list[tuple[Any, Callable[[Floats], Floats] | None]]:
+    """Return the chains without and with a tilt, and their log odds: tilted cells take longer."""
+    if tilt is None:
+        return [(slice(None), None)]
+    parts: list[tuple[Any, Callable[[Floats], Floats] | None]] = []
+    tilted = tilt.are_tilted(keys)
+    if not tilted.all():
+        parts.append((~tilted, None))
+    if tilted.any():
+        its_keys = [keys[chain] for chain in np.flatnonzero(tilted)]
+        parts.append((tilted, partial(tilt, its_keys, applies=tilt.applies(m))))
+    return parts
 
 
 def _prediction(predictors: Predictors, j: int, learned: Learned) -> Floats:

@@ -34,6 +34,8 @@ TILTED_PMM_FRACTION = 0.05
 MAX_LOG_SCALE = 1.5
 # Smaller coefficients of the log variance are 0.
 MIN_LOG_SCALE = 1e-6
+# One minus the leverage of a row whose residual is used for the variance of the noise, at least.
+MIN_OWN_RESIDUAL = 0.5
 # Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
 MAX_REDRAWS = 20
 
@@ -155,6 +157,10 @@ class NumericParameters(NamedTuple):
             found[chain] = donor[np.clip(at, 0, n - n_donors) + picked[chain]]
         return found
 
+    def of(self, chains: Any) -> NumericParameters:
+        """Return the parameters of some chains: a slice or a mask."""
+        return NumericParameters(*(field[chains] for field in self))
+
     def thinned(self, n_donors: int, *, pmm: bool) -> NumericParameters:
         """Return the parameters with at most ``n_donors`` donors.
 
@@ -196,22 +202,25 @@ def fit_numeric(
     if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
         fit = partial(fit, learned=learned, held_out=held_out)
     mean = fit(design)
-    log_scale = np.zeros_like(mean.coef)
+    center, log_scale, scale = design.center, np.zeros_like(mean.coef), np.ones((1, 1))
     if homoscedastic and learned is None and not pmm:
         # Normal noise needs no donors
         none = np.zeros((len(terms), 0))
-        parameters = (design.center, *mean[:3], mean.sigma, log_scale)
-        return NumericParameters(*parameters, none, none)
+        return NumericParameters(center, *mean[:3], mean.sigma, log_scale, none, none)
     if not (pmm or homoscedastic):
         noise = _log_scale(design, mean, rng, n_flat)
         log_scale = 0.5 * noise.coef
+        scale = np.exp(_clipped(design.times(log_scale)))
         if (np.abs(noise.mean) > MIN_LOG_SCALE).any():
             design = design.weighted(np.exp(-2 * _clipped(design.times(0.5 * noise.mean))))
             mean = fit(design)
+    # The log scale of a cell is clipped around the center of all rows: that of the weighted ones is
+    # where the noise is small.
+    intercept = mean.intercept + ((center - design.center) * mean.coef).sum(1)
     fitted, sigma = target - mean.residual, mean.sigma
     donor = target
     if not pmm:
-        donor = mean.residual * np.exp(-_clipped(design.times(log_scale)))
+        donor = mean.residual / scale
         square = np.sqrt((donor**2).mean(1, keepdims=True))
         donor = donor / np.maximum(square, 1e-12)
         # the mean noise variance over the rows, by their weights, stays sigma²
@@ -220,9 +229,9 @@ def fit_numeric(
     order = fitted.argsort(1)
     donor = np.take_along_axis(np.ascontiguousarray(donor), order, 1)
     return NumericParameters(
-        design.center,
+        center,
         mean.coef,
-        mean.intercept,
+        intercept,
         mean.learned_coef,
         sigma,
         log_scale,
@@ -350,9 +359,14 @@ def _log_scale(design: Design, mean: _Mean, rng: Draws, n_flat: int) -> Posterio
     floor = 1e-4 * mean.posterior.scale[:, None] ** 2
     # a fit that follows single rows makes their residuals smaller
     own = 1 - design.leverage(mean.posterior.covariance)
+    log = np.log(mean.residual**2 / own + floor)
+    # The residual of a row that determines its own fit, such as the only one of a level, says
+    # nothing about its noise: it is about 0 whatever the noise is.
+    known = own >= MIN_OWN_RESIDUAL
+    average = (log * known).sum(1, keepdims=True) / np.maximum(known.sum(1, keepdims=True), 1)
     is_flat = np.arange(design.away.shape[2]) < n_flat
-    groups = np.stack([is_flat, np.ones_like(is_flat)])
-    return regress(design, np.log(mean.residual**2 / own + floor), rng, n_flat=0, groups=groups)
+    groups = np.unique(np.stack([is_flat, np.ones_like(is_flat)]), axis=0)
+    return regress(design, np.where(known, log, average), rng, n_flat=0, groups=groups)
 
 
 def _clipped(log_scale: Floats) -> Floats:

@@ -64,7 +64,7 @@ class Design(NamedTuple):
         return np.asarray(_apply(self.away, coef) / self.root)
 
     def leverage(self, covariance: Floats, rows: Any = slice(None)) -> Floats:
-        """Return the weight of some rows in their own predictions, at most .99.
+        """Return the leverage of some rows, at most .99: a derivative of fitted by observed values.
 
         ``covariance`` ``(chain, term, term)`` is that of the coefficients divided by sigma².
         """
@@ -218,6 +218,10 @@ class Draws:
     def seeded(cls, seed: int, keys: list[int]) -> Draws:
         """Return generators that depend on the seed and on each chain's key only."""
         return cls([np.random.default_rng([seed, key]) for key in keys])
+
+    def of(self, chains: Any) -> Draws:
+        """Return the generators of some chains: a slice or a mask."""
+        return Draws([self.generators[k] for k in np.arange(len(self.generators))[chains]])
 
     def normal(self, *shape: int) -> Floats:
         """Return standard Normal numbers ``(chain, *shape)``."""

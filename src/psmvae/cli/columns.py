@@ -29,12 +29,12 @@ def list_columns(imputer: Imputer, terminal: Terminal) -> None:
 
 
 def list_mechanisms(imputer: Imputer, terminal: Terminal) -> None:
-    """Write one line for each column whose values were found to explain their absence."""
+    """Write one line for each column whose values explain their absence, in draws at least."""
     mechanism = getattr(imputer, "mechanism_", None)
-    if mechanism is None or not mechanism.tilts:
+    if mechanism is None or not mechanism.drawn_tilts:
         return
     for name in mechanism:
-        if mechanism[name].tilt is not None:
+        if mechanism[name].drawn is not None:
             terminal.say(f"  {mechanism.sentence(name)}")
     terminal.say("  this compares explanations and proves none; --mask-model none ignores it")
 

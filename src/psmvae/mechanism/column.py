@@ -38,7 +38,8 @@ MAX_ADDED, MAX_ADDED_NATS = 0.15, 2.0
 # CLEAR_NATS that the value explains, a fraction of the rest is allowed for it. Chosen by simulated
 # tables of 100 to 2,000 rows, with seeds that no result uses.
 MIN_AGAINST_ONE, MIN_AGAINST_ANY = -0.75, -3.0
-# Below these, and above odds of 1 : 20, a share of the draws is still by the value of the cell.
+# Below these and above this logarithm of odds (1 : 20), a share of the draws is still by the value
+# of the cell.
 MIN_DRAWN = -3.0
 CLEAR_NATS, APPROXIMATION = 60.0, 0.04
 # The first comparison, without forests, is passed with less.
@@ -181,11 +182,6 @@ class Tilt:
         low, high = np.quantile(each, ends, axis=0)
         return np.asarray(low), np.asarray(high)
 
-    @property
-    def share_at_random(self) -> float:
-        """Share of the draws in which another column explains the mask."""
-        return float(np.mean(~self.draws.gamma.any(1)))
-
     def at_risk(self) -> Bools:
         """Return the bins whose probability is nearer to the largest than to the smallest."""
         probability = self.probability()
@@ -201,7 +197,7 @@ class Finding:
     likelihoods : Likelihoods
         Log-likelihoods of held-out masks under each explanation.
     chosen : {"own value", "at random"}
-        The explanation that imputations use.
+        The explanation that single imputations use, and at least half of the draws.
     assumed : bool
         Whether ``mask_model`` states that the value decides. "own value" is then an assumption and
         not the result of the comparison.
@@ -217,8 +213,9 @@ class Finding:
     log_bayes_factors : BayesFactors
         Logarithms of the Bayes factors of the value of the cell against the other columns.
     alternative : Tilt or None
-        Where "at random" was chosen and the Bayes factors do not exclude the value of the cell: γ,
-        which is 0 in most of its draws. Draws of missing cells use it, single imputations do not.
+        Where "at random" was chosen and the Bayes factors exclude the value of the cell only
+        narrowly: γ, which is 0 in most of its draws. Draws of missing cells use it, single
+        imputations do not.
     """
 
     likelihoods: Likelihoods
@@ -235,6 +232,11 @@ class Finding:
     def drawn(self) -> Tilt | None:
         """γ of draws: `tilt` or `alternative`."""
         return self.alternative if self.tilt is None else self.tilt
+
+    @property
+    def share_by_value(self) -> float:
+        """Share of the draws that impute missing cells as missing by their value."""
+        return 0.0 if self.drawn is None else float(self.drawn.draws.gamma.any(1).mean())
 
 
 def factor(gamma: Floats, applies: Bools | None = None) -> Floats:

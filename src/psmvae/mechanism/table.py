@@ -44,7 +44,11 @@ OTHER_IS_BETTER = (
     " One other column explains its mask better (log Bayes factor: {:.1f} nats): compare "
     "assumptions, or state yours by mask_model."
 )
-BY_VALUE = " {} % of the draws impute its cells as missing by their value."
+BY_VALUE = (
+    " Its value is excluded narrowly (log Bayes factors: {:.1f} nats against one other column, "
+    "{:.1f} against any), and {} % of the draws impute its cells as missing by their value: "
+    "compare assumptions, or state yours by mask_model."
+)
 NO_RISK = (
     "{}: by the stated assumption no value goes missing more often than another, and cells are "
     "imputed as if missing at random ({}).{}"
@@ -304,8 +308,8 @@ class Mechanism(Mapping[str, Finding]):
         """Return draws ``(row, draw, column)`` with those of the tilted columns replaced.
 
         Values are drawn from the tilted distribution of each row, with a draw of γ for each table.
-        Where the comparison of explanations is not clear, γ is 0 in a share of them. The draws of
-        the imputer are kept there.
+        Where the comparison of explanations is not clear, γ is 0 in a share of the tables, which
+        keep their draws.
 
         Parameters
         ----------
@@ -386,11 +390,12 @@ class Mechanism(Mapping[str, Finding]):
         )
         # NaN without the second comparison: the value explains little
         factor = finding.log_bayes_factors.one_column
-        if not finding.assumed and abs(factor) < CLEAR:
+        if finding.alternative is not None:
+            factors = (round(each, 1) + 0.0 for each in finding.log_bayes_factors)
+            joint += BY_VALUE.format(*factors, round(100 * finding.share_by_value))
+        elif not finding.assumed and abs(factor) < CLEAR:
             joint += UNCLEAR.format(round(factor, 1) + 0.0)
         if finding.tilt is None:
-            if finding.alternative is not None:
-                joint += BY_VALUE.format(round(100 * (1 - finding.alternative.share_at_random)))
             return f"{column}: taken to be missing at random ({compared}).{joint}"
         if not finding.tilt.at_risk().any():
             return NO_RISK.format(column, compared, joint)
@@ -403,7 +408,7 @@ class Mechanism(Mapping[str, Finding]):
             why = f"{'' if own >= others else 'nearly '}as well as the other columns do"
         else:
             why = "less well than the other columns do"
-        if share := round(100 * finding.tilt.share_at_random):
+        if share := round(100 * (1 - finding.share_by_value)):
             joint += f" {share} % of the draws impute its cells as missing at random."
         return (
             f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
@@ -446,8 +451,9 @@ class Mechanism(Mapping[str, Finding]):
             ``column``, ``missing`` (fraction), ``chosen``, the log-likelihoods of held-out masks
             in nats above a constant missing rate (``at_random``, ``own_value``, ``both``), the
             logarithms of the Bayes factors of the value against the other columns
-            (``log_bf_one_column``, ``log_bf_any_columns``), and for a tilted column its ``shape``
-            and the ``at_risk`` fraction of the observed cells.
+            (``log_bf_one_column``, ``log_bf_any_columns``), the share of the draws that impute its
+            cells as missing by their value (``share_by_value``), and for a tilted column its
+            ``shape`` and the ``at_risk`` fraction of the observed cells.
         """
         return nw.from_dict(self._by_column(), backend=backend).to_native()
 
@@ -469,6 +475,7 @@ class Mechanism(Mapping[str, Finding]):
             "both": [each.likelihoods.both for each in found],
             "log_bf_one_column": [each.log_bayes_factors.one_column for each in found],
             "log_bf_any_columns": [each.log_bayes_factors.any_columns for each in found],
+            "share_by_value": [each.share_by_value for each in found],
             "shape": [None if tilt is None else tilt.family for tilt in tilts],
             "at_risk": [
                 np.nan if tilt is None else float(tilt.bins.share[tilt.at_risk()].sum())

@@ -150,6 +150,8 @@ class MechanismColumn(TypedDict):
     assumed: bool
     likelihoods: dict[str, Number]
     """Log-likelihood of held-out masks by explanation, relative to completely at random."""
+    share_by_value: float
+    """Share of the draws that impute its cells as missing by their value."""
     at_risk: Number
     """Share of the observed cells with the higher probability of going missing."""
     sentence: str

@@ -144,6 +144,7 @@ class _Source:
                 explanation.replace("_", " "): number(value)
                 for explanation, value in likelihoods.items()
             },
+            "share_by_value": 0.0 if finding is None else finding.share_by_value,
             "at_risk": None if tilt is None else number(tilt.bins.share[tilt.at_risk()].sum()),
             "sentence": self._sentence(name),
             "odds": odds,

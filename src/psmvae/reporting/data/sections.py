@@ -107,7 +107,18 @@ def _of_mask_model(imputer: Imputer) -> str:
     if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
         return f"{otherwise}; explanations of the masks were not compared"
-    return (
+    text = (
         f"{otherwise}; in no column did the values explain which cells are missing as well as the "
         "other columns do"
+    )
+    shares = [
+        f"{name} ({finding.share_by_value:.0%})"
+        for name, finding in mechanism.items()
+        if finding.share_by_value
+    ]
+    if not shares:
+        return text
+    return (
+        f"{text}, but they are excluded narrowly in {listed(shares)}: in this share of the "
+        "imputations, cells are imputed as missing by their own values"
     )

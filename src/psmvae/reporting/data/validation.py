@@ -318,7 +318,7 @@ def _sentence(
             "shown here."
         )
     mechanism = getattr(imputer, "mechanism_", None)
-    if mechanism is not None and mechanism.tilts:
+    if mechanism is not None and mechanism.drawn_tilts:
         texts.append(
             "Corrections for values that explain their own absence were left out, because the "
             "hidden cells are missing at random."
