@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from psmvae import MICEImputer, load
+from psmvae import MICEImputer, PSMVAEImputer, load
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -82,6 +82,36 @@ class TestStackedStudies:
         shares = [(draw["y"] == "yes").mean() for draw in imputer.sample(table, n=20)]
         # coefficients of the dose drawn from their prior would give shares near 0 and 1
         assert np.std(shares) < 0.1
+
+
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+@pytest.mark.parametrize(
+    "imputer",
+    [MICEImputer(random_state=0), PSMVAEImputer(max_epochs=2, device="cpu", random_state=0)],
+)
+def test_draws_of_few_rows_with_many_columns_are_as_large_as_the_values(imputer):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(30, 20))
+    missing = rng.random(table.shape) < 0.2
+    table[missing] = np.nan
+    drawn = np.stack(imputer.fit(table).sample(table, n=10))[:, missing]
+    # with flat priors it was about 100
+    assert 0.8 < drawn.std() < 1.3
+
+
+@pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+def test_a_draw_of_few_rows_follows_many_predictors():
+    rng = np.random.default_rng(1)
+    common, noise = rng.normal(size=(40, 1)), rng.normal(size=(40, 20))
+    complete = common + 0.5 * noise
+    missing = rng.random(complete.shape) < 0.2
+    table = np.where(missing, np.nan, complete)
+    imputer = MICEImputer(random_state=0).fit(table)
+    assert imputer.dropped_ == {}
+    draws = np.stack(imputer.sample(table, n=20))
+    # the best prediction leaves about .5
+    assert np.sqrt(np.mean((draws.mean(0) - complete)[missing] ** 2)) < 0.65
+    assert draws.std(0)[missing].mean() == pytest.approx(0.55, abs=0.15)
 
 
 def test_one_warning_lists_the_predictors():

@@ -17,7 +17,7 @@ from psmvae.chained.levels import LevelParameters, fit_levels
 from psmvae.chained.nearest import nearest
 from psmvae.chained.numeric import NumericParameters, fit_numeric
 from psmvae.chained.predictors import Predictors
-from psmvae.chained.regression import Draws, dependent
+from psmvae.chained.regression import Draws, constant, dependent
 from psmvae.chained.tilt import LogOdds
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,9 @@ Result = TypeVar("Result")
 
 # Linear predictors of a column at most: those most correlated with it.
 MAX_LINEAR = 60
+# Rows for each linear predictor, at least, that flat priors of their coefficients need. With fewer,
+# the errors of regressions on one another add up from round to round.
+MIN_ROWS_FLAT = 3
 # Numbers that chains may hold at once: those of one block, and of the blocks of all threads.
 MAX_BLOCK, MAX_NUMBERS = 2_500_000, 5 * 10**7
 # More threads wait for Python's lock and for memory: without this limit, the draws of
@@ -126,11 +129,23 @@ class Target:
         self.basis.write(linear, terms[..., n_linear:])
         return terms
 
-    @property
-    def groups(self) -> Bools:
-        """Sets of nonlinear terms that may be used together: products, cosines, all."""
+    def n_flat(self, n_rows: int) -> int:
+        """Return the number of terms with flat priors: the linear ones, or none in few rows."""
+        return len(self.linear) if n_rows >= MIN_ROWS_FLAT * len(self.linear) else 0
+
+    def groups(self, n_flat: int) -> Bools:
+        """Return sets of penalised terms that may be used together.
+
+        They are products, cosines, and all nonlinear terms, each with the linear terms if these are
+        penalised, and then the linear terms alone.
+        """
         is_product = np.arange(self.basis.n_terms) < self.basis.n_products
-        return np.stack([is_product, ~is_product, np.ones_like(is_product)])
+        sets = np.stack([is_product, ~is_product, np.ones_like(is_product)])
+        if n_flat == len(self.linear):
+            return sets
+        sets = np.vstack([np.zeros_like(is_product), sets])
+        linear = np.ones((len(sets), len(self.linear)), dtype=bool)
+        return np.unique(np.column_stack([linear, sets]), axis=0)
 
 
 @dataclass(eq=False)
@@ -318,7 +333,9 @@ class _Block:
         """Return the linear predictors that the regression of a column leaves out."""
         z = self.z[0][np.ix_(self.m[:, target.j], target.linear)]
         away = z - z.mean(0)
-        return target.linear[dependent(away.T @ away, len(z))]
+        gram = away.T @ away
+        is_flat = bool(target.n_flat(len(z)))
+        return target.linear[dependent(gram, len(z)) if is_flat else constant(gram)]
 
     def _fit(self, j: int, start: Parameters | None) -> Parameters:
         target, column = self.targets[j], self.predictors.columns[j]
@@ -340,14 +357,15 @@ class _Block:
                 ordered=column.kind == "ordinal",
                 start=start if isinstance(start, LevelParameters) else None,
             )
+        n_flat = target.n_flat(len(rows))
         return fit_numeric(
             target.terms(self.z, rows),
             self.predictors.encode(j, self.x[rows, j])[:, 0],
             prediction,
             held_out,
             self.rng,
-            n_flat=len(target.linear),
-            groups=target.groups,
+            n_flat=n_flat,
+            groups=target.groups(n_flat),
             pmm=target.pmm,
             homoscedastic=self.settings.numeric_draws == "normal",
         )

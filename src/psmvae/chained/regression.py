@@ -128,6 +128,8 @@ def regress(
         precision[:, n_flat:] = _draw_precision(
             average, xy.mean(0)[used], float(total.mean()), n_used, n_rows, groups, rng
         )
+        # otherwise their coefficients would be drawn from the prior
+        precision[:, n_flat:][:, constant(gram.mean(0))[n_flat:]] = LEFT_OUT
     inner = gram + precision[:, None] * np.eye(n_terms)
     covariance = np.asarray(np.linalg.inv(inner), dtype=np.float64)
     mean = _apply(covariance, xy)
@@ -147,24 +149,29 @@ def transposed(matrices: Floats) -> Floats:
     return np.swapaxes(matrices, -1, -2)
 
 
+def constant(gram: Floats) -> NDArray[np.bool_]:
+    """Return which terms are constant."""
+    size = np.sqrt(gram.diagonal())
+    return np.asarray(size <= MIN_SIZE * max(float(size.max(initial=0.0)), 1e-300))
+
+
 def dependent(gram: Floats, n_rows: int) -> NDArray[np.bool_]:
     """Return which terms are constant, or linear functions of the others, by pivoted Cholesky.
 
     ``gram`` may be the average of several chains, whose rank is higher than that of each. So no
     more terms are kept than leave a degree of freedom for the noise in a regression on ``n_rows``.
     """
-    size = np.sqrt(gram.diagonal())
-    constant = np.asarray(size <= MIN_SIZE * max(float(size.max(initial=0.0)), 1e-300))
-    correlation = gram / np.outer(*[np.where(constant, 1.0, size)] * 2)
-    correlation[constant] = correlation[:, constant] = 0.0
+    size, is_constant = np.sqrt(gram.diagonal()), constant(gram)
+    correlation = gram / np.outer(*[np.where(is_constant, 1.0, size)] * 2)
+    correlation[is_constant] = correlation[:, is_constant] = 0.0
     # exactly 1, so that of two equal terms the first is kept
-    np.fill_diagonal(correlation, ~constant)
+    np.fill_diagonal(correlation, ~is_constant)
     if not correlation.size:
-        return constant
+        return is_constant
     _, pivot, rank, _ = dpstrf(correlation, tol=MIN_TOLERANCE)
     dropped = np.ones(len(gram), dtype=bool)
     dropped[pivot[: min(rank, max(n_rows - 2, 0))] - 1] = False
-    return np.asarray(dropped | constant)
+    return np.asarray(dropped | is_constant)
 
 
 def _draw_precision(

@@ -68,8 +68,10 @@ class MICEImputer(ChainImputer):
     Chains start at random observed values. In each round, the noise variance and the coefficients
     of every regression are drawn from their posterior, and then the missing cells. A regression has
     at most 60 predictors, those most correlated with the column, and not more than
-    `n_nearest_features`. Up to 60 draws of `sample` have parameters of their own, from the last
-    rounds of up to 20 chains. So the draws are proper: Rubin's rules apply. Normal draws are
+    `n_nearest_features`. Coefficients have flat priors, as in R's "norm". In regressions with fewer
+    than three rows for each predictor, where draws with flat priors explode, they have a Normal
+    prior whose variance is drawn. Up to 60 draws of `sample` have parameters of their own, from the
+    last rounds of up to 20 chains. So the draws are proper: Rubin's rules apply. Normal draws are
     truncated to the `bounds` in every round; R's "norm" has none, as here with
     ``bounds={"x": (None, None)}``. Levels are drawn by a sequence of logistic regressions: of the
     first level against the later ones, of the second against the later ones, and so on.
