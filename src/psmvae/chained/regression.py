@@ -70,7 +70,7 @@ class Design(NamedTuple):
         """
         away, shape = self.away[:, rows], self.away.shape[:2]
         root = np.broadcast_to(self.root, shape)[:, rows]
-        found = ((away @ covariance) * away).sum(-1) + root**2 / shape[1]
+        found = np.einsum("crt,crt->cr", away @ covariance, away) + root**2 / shape[1]
         return np.asarray(np.minimum(found, MAX_LEVERAGE))
 
     def level(self, y: Floats) -> Floats:
@@ -131,14 +131,14 @@ def regress(
         # otherwise their coefficients would be drawn from the prior
         precision[:, n_flat:][:, constant(gram.mean(0))[n_flat:]] = LEFT_OUT
     inner = gram + precision[:, None] * np.eye(n_terms)
-    covariance = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+    # if L Lᵀ is the precision, L⁻ᵀ times standard Normal numbers has its inverse as covariance
+    root = transposed(np.linalg.inv(np.linalg.cholesky(inner)))
+    covariance = np.asarray(root @ transposed(root))
     mean = _apply(covariance, xy)
     freedom = max(n_rows - 1 - n_flat + np.count_nonzero(dropped), 1)
     squares = np.maximum(total - (mean * xy).sum(1), 1e-12 * np.maximum(total, 1e-12))
     scale = np.sqrt(squares / freedom)
     sigma = np.sqrt(squares / rng.chisquare(freedom))
-    # if L Lᵀ is the precision, L⁻ᵀ times standard Normal numbers has its inverse as covariance
-    root = transposed(np.linalg.inv(np.linalg.cholesky(inner)))
     coef = mean + sigma[:, None] * _apply(root, rng.normal(n_terms))
     intercept = level + sigma / np.sqrt(n_rows) * rng.normal(1)[:, 0]
     return Posterior(mean, level, coef, intercept, scale, sigma, covariance)
