@@ -140,6 +140,26 @@ def test_columns_that_are_left_out():
     assert test.statistic == pytest.approx(psmvae.missingness(plain).little.statistic)
 
 
+def test_a_column_that_is_constant_among_complete_rows_only():
+    """All rows of arm 0 lack a cell, and arm is 1 in the complete rows: it is no linear function.
+
+    One complete row of arm 0 makes arm vary among them, and changes the statistic little.
+    """
+    rng = np.random.default_rng(5)
+    arm = np.repeat([0.0, 1.0], 100)
+    x = np.column_stack([arm, rng.normal(size=(200, 2)), 2 * arm])
+    x[np.arange(100), 1 + np.arange(100) % 2] = np.nan
+    x[100:150, 1] = np.nan
+    test = psmvae.missingness(x).little
+    # 2 · arm is one
+    assert test.left_out == ("3",)
+    assert test.statistic == pytest.approx(direct_statistic(x[:, :3]), rel=1e-4)
+    x[0, 1] = 0.0
+    again = psmvae.missingness(x).little
+    assert again.left_out == ("3",)
+    assert again.statistic == pytest.approx(test.statistic, rel=0.05)
+
+
 @pytest.mark.parametrize(
     ("table", "reason"),
     [

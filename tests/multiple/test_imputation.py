@@ -65,6 +65,30 @@ def test_arrays_have_a_long_format():
     assert imputed(array).to_long().shape == (4 * 60, 4)
 
 
+@pytest.mark.parametrize("bootstrap", [None, 2])
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+def test_an_analysis_may_change_its_table(library, bootstrap):
+    frame = incomplete()[["a", "b"]]
+    table = {"pandas": frame, "polars": pl.from_pandas(frame), "numpy": frame.to_numpy()}[library]
+    mi = imputed(table)
+    before = [np.array(each) for each in mi]
+
+    def changing(table):
+        if library == "pandas":
+            table["c"] = 0.0
+            table.loc[:, "a"] = 1.0
+        elif library == "polars":
+            table[0, "a"] = 1.0
+            table.insert_column(0, pl.lit(0.0).alias("c"))
+        else:
+            table[:] = 1.0
+        return {"one": (1.0, 1.0)}
+
+    mi.analyse(changing, bootstrap=bootstrap)
+    for each, expected in zip(mi, before, strict=True):
+        np.testing.assert_array_equal(each, expected)
+
+
 def test_analyses_in_processes_equal_those_here():
     mi = imputed(incomplete())
     seen = []

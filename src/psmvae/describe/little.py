@@ -19,6 +19,9 @@ MAX_LEVELS = 20
 _CONSTANT = 1e-12
 # relative size of what is left of a column given the others, below which it is collinear
 _COLLINEAR = 1e-8
+# of standardised columns: the smallest weight of a column in a linear function of others, and the
+# largest error of a function that holds
+_NO_WEIGHT, _EXACT = 1e-9, 1e-6
 
 
 @dataclass(frozen=True)
@@ -232,11 +235,34 @@ def _standardised(x: Floats) -> tuple[Floats, Any]:
 
 
 def _independent(z: Floats) -> Any:
-    """Return the positions of columns that are no linear function of others, in complete rows."""
+    """Return the positions of columns that are no linear function of others.
+
+    Dependent columns are found in the complete rows. A column is left out if its linear function of
+    others holds in all rows where these are observed: among the complete rows it may be constant,
+    or follow from others, by the choice of the rows.
+    """
     complete = z[~np.isnan(z).any(1)]
     if z.shape[1] == 0 or len(complete) <= z.shape[1]:
         return np.arange(z.shape[1])
+    center = complete.mean(0)
+    away = complete - center
     # of columns that depend on each other, those with more missing cells are kept
     order = np.argsort(-np.isnan(z).sum(0), kind="stable")
-    r = np.linalg.qr(complete[:, order] - complete[:, order].mean(0), mode="r")
-    return np.sort(order[np.abs(np.diag(r)) > _COLLINEAR * np.sqrt(len(complete))])
+    size = np.abs(np.diag(np.linalg.qr(away[:, order], mode="r")))
+    is_free = size > _COLLINEAR * np.sqrt(len(complete))
+    free, dependent = order[is_free], order[~is_free]
+    coef = np.linalg.lstsq(away[:, free], away[:, dependent], rcond=None)[0]
+    wrong = [
+        k
+        for k, weight in zip(dependent, coef.T, strict=True)
+        if not _holds(z - center, k, free[np.abs(weight) > _NO_WEIGHT], weight)
+    ]
+    return np.sort(np.append(free, wrong).astype(np.intp))
+
+
+def _holds(away: Floats, k: int, others: Any, weight: Floats) -> bool:
+    """Return whether column k is a linear function of others where all of them are observed."""
+    columns, weight = away[:, others], weight[np.abs(weight) > _NO_WEIGHT]
+    rows = ~(np.isnan(away[:, k]) | np.isnan(columns).any(1))
+    rest = away[rows, k] - columns[rows] @ weight
+    return bool(np.abs(rest).max() < _EXACT)

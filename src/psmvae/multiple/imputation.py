@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -110,7 +111,8 @@ class MultipleImputation(Sequence[Any]):
         Parameters
         ----------
         analysis : callable
-            Takes a completed table; returns what `psmvae.multiple.read_estimates` accepts.
+            Takes a copy of a completed table; returns what `psmvae.multiple.read_estimates`
+            accepts.
         bootstrap : int, optional
             Number of bootstrap samples of the rows of each table. The analysis is repeated on each
             of them, and the covariance of their estimates is the within-imputation variance. For
@@ -145,12 +147,12 @@ class MultipleImputation(Sequence[Any]):
         ['intercept', 'x']
         """
         repeat = analysis
-        calls = [partial(analysis, table) for table in self.tables]
+        calls = [partial(_of_copy, analysis, table) for table in self.tables]
         if bootstrap is not None:
             # one stream for each table: the samples do not depend on the order of the analyses
             seeds = np.random.SeedSequence(random_state).spawn(self.m)
             calls = [
-                partial(bootstrap_estimates, analysis, table, bootstrap, seed)
+                partial(bootstrap_estimates, partial(_of_copy, analysis), table, bootstrap, seed)
                 for table, seed in zip(self.tables, seeds, strict=True)
             ]
             repeat = partial(_bootstrapped, analysis, bootstrap, random_state)
@@ -340,6 +342,12 @@ class MultipleImputation(Sequence[Any]):
         # cells that are missing in every completed table were not imputed, such as dates
         mask = _missing(original) & ~np.logical_and.reduce([_missing(one) for one in completed])
         return cls(original, tuple(completed), mask, {"source": LONG_TABLE})
+
+
+def _of_copy(analysis: Callable[[Any], Any], table: Any) -> Any:
+    """Apply an analysis to a copy of a table, because it may add or change columns."""
+    # tables of Arrow cannot be changed
+    return analysis(table if is_arrow_table(table) else deepcopy(table))
 
 
 def _bootstrapped(
