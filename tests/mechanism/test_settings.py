@@ -14,6 +14,12 @@ def test_one_string_is_not_a_list_of_columns(name):
         SelfMask(**{name: 3})
 
 
+@pytest.mark.parametrize("name", ["columns", "shadow"])
+def test_an_empty_list_of_columns_is_refused(name):
+    with pytest.raises(ValueError, match=f"at least one name in {name}; None stands for all"):
+        SelfMask(**{name: []})
+
+
 def test_sign_and_shape_are_checked():
     with pytest.raises(ValueError, match="sign to be 'high' or 'low', got 'up'"):
         SelfMask(sign="up")

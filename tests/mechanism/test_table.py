@@ -11,7 +11,7 @@ from scipy.special import expit
 import psmvae
 from mechanism.tables import masked, mechanism_of, numbers
 from psmvae import SelfMask
-from psmvae.imputers.fit_warnings import UnusedSelfMaskWarning
+from psmvae.imputers.fit_warnings import CompleteColumnWarning, UnusedSelfMaskWarning
 from psmvae.mechanism import BayesFactors, Likelihoods
 from psmvae.mechanism.correction import Correction
 
@@ -300,7 +300,7 @@ def test_few_missing_cells_of_a_long_table(few_trees, monkeypatch):
 def test_a_complete_table_has_no_mechanism():
     full, _ = numbers(30, 44)
     assert mechanism_of(full) is None
-    assert mechanism_of(full, SelfMask(["a"])) is None
+    assert mechanism_of(full, SelfMask()) is None
 
 
 def test_a_passed_deadline_leaves_columns_unexamined(monkeypatch):
@@ -385,8 +385,51 @@ def test_words_of_a_comparison(few_trees, own, others, words):
     sentence = replace(found, findings={"a": finding}).sentence("a")
     assert words in sentence
     assert f"{own:.1f} nats by its value, {others:.1f} by the other columns" in sentence
-    assumed = replace(found, findings={"a": replace(finding, assumed=True)})
-    assert "explains its mask as assumed" in assumed.sentence("a")
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        (30.0, "Its value explains its mask as assumed (log-"),
+        (2.9, "This was stated; its mask neither supports nor contradicts it (log-"),
+        (-2.9, "This was stated; its mask neither supports nor contradicts it (log-"),
+        (-3.1, "This was stated, and explains its mask worse than a constant missing rate (log-"),
+    ],
+)
+def test_words_of_a_statement(few_trees, own, words):
+    full, rng = numbers(300, 46)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)), "self")
+    finding = replace(found["a"], likelihoods=Likelihoods(30.0, own, own))
+    assert words in replace(found, findings={"a": finding}).sentence("a")
+
+
+def test_a_slope_in_other_units_is_refused(few_trees):
+    full, rng = numbers(300, 47)
+    table = masked(full, a=step(full, "a", 0.3, 0.8, rng)).assign(c=np.exp(full["c"]))
+    table.loc[:30, "c"] = np.nan
+    with pytest.raises(ValueError, match=r"slope=20 for 'a'.*one unit of the column"):
+        mechanism_of(table, SelfMask(["a"], slope=20.0))
+    with pytest.raises(ValueError, match=r"slope=-20 for 'c'.*one unit of its logarithm"):
+        mechanism_of(table, SelfMask(["c"], slope=(-20.0, 1.0)), kinds={"c": "positive"})
+
+
+def test_a_statement_about_a_complete_column_is_reported(few_trees):
+    full, rng = numbers(300, 48)
+    table = masked(full, a=step(full, "a", 0.3, 0.8, rng))
+    with pytest.warns(CompleteColumnWarning, match="cells of 'b' are missing"):
+        found = mechanism_of(table, SelfMask(["a", "b"]))
+    assert list(found) == ["a"]
+    with pytest.warns(CompleteColumnWarning, match="cells of 'b' are missing"):
+        assert mechanism_of(table, SelfMask(["b"])) is None
+
+
+def test_a_column_that_was_not_examined_is_named(few_trees):
+    full, rng = numbers(300, 49)
+    found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)))
+    for ask in (found.__getitem__, found.sentence, found.odds):
+        with pytest.raises(KeyError, match="masks of 'b' were not examined; those of 'a' were"):
+            ask("b")
+    assert "b" not in found
 
 
 @pytest.mark.parametrize("factor", [-3.1, -2.9, 0.0, 2.9, 3.1, np.nan])

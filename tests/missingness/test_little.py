@@ -152,11 +152,11 @@ def test_a_column_that_is_constant_among_complete_rows_only():
     x[100:150, 1] = np.nan
     test = psmvae.missingness(x).little
     # 2 · arm is one
-    assert test.left_out == ("3",)
+    assert test.left_out == ("x3",)
     assert test.statistic == pytest.approx(direct_statistic(x[:, :3]), rel=1e-4)
     x[0, 1] = 0.0
     again = psmvae.missingness(x).little
-    assert again.left_out == ("3",)
+    assert again.left_out == ("x3",)
     assert again.statistic == pytest.approx(test.statistic, rel=0.05)
 
 

@@ -252,12 +252,18 @@ def _independent(z: Floats) -> Any:
     is_free = size > _COLLINEAR * np.sqrt(len(complete))
     free, dependent = order[is_free], order[~is_free]
     coef = np.linalg.lstsq(away[:, free], away[:, dependent], rcond=None)[0]
-    wrong = [
-        k
-        for k, weight in zip(dependent, coef.T, strict=True)
-        if not _holds(z - center, k, free[np.abs(weight) > _NO_WEIGHT], weight)
-    ]
-    return np.sort(np.append(free, wrong).astype(np.intp))
+    kept = np.array(
+        [
+            k
+            for k, weight in zip(dependent, coef.T, strict=True)
+            if not _holds(z - center, k, free[np.abs(weight) > _NO_WEIGHT], weight)
+        ],
+        dtype=np.intp,
+    )
+    if len(kept) < z.shape[1]:
+        # they may depend on each other
+        kept = kept[_independent(z[:, kept])]
+    return np.sort(np.append(free, kept))
 
 
 def _holds(away: Floats, k: int, others: Any, weight: Floats) -> bool:

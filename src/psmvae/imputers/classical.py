@@ -20,6 +20,7 @@ from psmvae.imputers.nonignorable import (
     check_setting,
     mechanism_facts,
     questions_of,
+    warn_of_complete,
     warn_of_unused,
 )
 from psmvae.mechanism.settings import SelfMask
@@ -292,6 +293,7 @@ class ChainImputer(MatrixImputer):
         self.mechanism_: Mechanism | None = None
         columns, m = tuple(self.schema_.modelled), encoded.m
         questions = questions_of(self.mask_model, columns, m)
+        warn_of_complete(self.mask_model, columns, m)
         if questions:
             sample, _ = sample_rows(encoded, None, MAX_MASK_ROWS, self._seed(6))
             x = self._model_values(sample.x, sample.m)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from psmvae.nn.columns import Columns
 
 __all__ = [
+    "CompleteColumnWarning",
     "FewRowsWarning",
     "ImproperDrawsWarning",
     "MaxTimeWarning",
@@ -88,6 +89,24 @@ class UnusedSelfMaskWarning(Reported, UserWarning):
         "and a mask that agrees with the stated sign. The cells are imputed as if missing at random"
     )
     _remedy = "use MultipleImputation.shift or tipping_point to vary the assumption"
+
+
+@dataclass(eq=False, repr=False)
+class CompleteColumnWarning(Reported, UserWarning):
+    """A `SelfMask` names columns that have no missing cells in the training table.
+
+    Attributes
+    ----------
+    columns : str
+        Names of the columns.
+    """
+
+    columns: str
+    _problem = (
+        "mask_model states that cells of {columns} are missing because of their value, but no cell "
+        "is missing there in the training table, so that nothing is corrected"
+    )
+    _remedy = "name columns with missing cells"
 
 
 @dataclass(eq=False, repr=False)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.imputers.fit_warnings import (
+    CompleteColumnWarning,
     MechanismTimeWarning,
     UnusedSelfMaskWarning,
     warn_at_caller,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 AUTO, SELF, NONE = "auto", "self", "none"
+# Largest change of the log odds over one standard deviation of a column: a factor of 22,000.
+MAX_SLOPE = 10.0
 
 
 def asks(setting: Any) -> bool:
@@ -85,9 +88,23 @@ def _question(given: SelfMask, columns: tuple[Column, ...], j: int) -> Question:
                 f"SelfMask has a {name} for {column.name!r}, a column of kind {column.kind!r}: "
                 f"{name} applies to numbers{' and ordered levels' if name == 'sign' else ''}."
             )
+    if given.slope_prior is not None and is_number:
+        _check_slope(given.slope_prior[0], column)
     slope = Slope(*given.slope_prior) if given.slope_prior is not None and is_number else None
     sign = given.sign if has_order else None
     return Question(True, given.shape, sign, slope, shadow)
+
+
+def _check_slope(slope: float, column: Column) -> None:
+    """Refuse a slope in other units: every cell would go missing, or none."""
+    if abs(slope) * column.scale > MAX_SLOPE:
+        unit = {"positive": " of its logarithm", "count": " of log(1 + x)"}.get(column.kind, "")
+        raise ValueError(
+            f"SelfMask has slope={slope:g} for {column.name!r}, whose standard deviation{unit} is "
+            f"{column.scale:.3g}: the log odds would change by {abs(slope) * column.scale:.3g} "
+            f"over one standard deviation, and at most {MAX_SLOPE:g} is accepted. The slope is the "
+            f"change for one unit{unit or ' of the column'}."
+        )
 
 
 def mechanism_facts(mechanism: Mechanism | None) -> dict[str, Any]:
@@ -129,6 +146,15 @@ def fit_mechanism(
     if left_out:
         warn_at_caller(MechanismTimeWarning(quoted(left_out)))
     return mechanism
+
+
+def warn_of_complete(setting: Any, columns: tuple[Column, ...], m: Bools) -> None:
+    """Warn of columns without missing cells that a `SelfMask` names."""
+    if not isinstance(setting, SelfMask) or setting.columns is None:
+        return
+    complete = {column.name for j, column in enumerate(columns) if m[:, j].all()}
+    if named := [name for name in setting.columns if name in complete]:
+        warn_at_caller(CompleteColumnWarning(quoted(named)))
 
 
 def warn_of_unused(setting: Any, mechanism: Mechanism, m: Bools) -> None:

@@ -10,7 +10,7 @@ from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Floats
 from psmvae.imputers.docstrings import complete
 from psmvae.imputers.latent import PAPER, ELBOImputer
-from psmvae.imputers.nonignorable import AUTO, SELF, asks, questions_of
+from psmvae.imputers.nonignorable import AUTO, SELF, asks, questions_of, warn_of_complete
 from psmvae.imputers.options import Advanced
 from psmvae.imputers.residual_trees import fit_seconds
 from psmvae.imputers.resolve import (
@@ -247,6 +247,7 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
         encoded = super()._read(X)
         # an unknown column is an error before training
         self._questions(encoded.m)
+        warn_of_complete(self.mask_model, tuple(self.schema_.modelled), encoded.m)
         return encoded
 
     def _resolve(self, encoded: Encoded) -> LatentConfig:

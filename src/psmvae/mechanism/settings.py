@@ -68,6 +68,10 @@ class SelfMask:
                 raise TypeError(f"SelfMask needs {name} to be a list of column names: {value!r}.")
             if value is not None:
                 object.__setattr__(self, name, tuple(value))
+                if not getattr(self, name):
+                    raise ValueError(
+                        f"SelfMask needs at least one name in {name}; None stands for all."
+                    )
         if self.sign not in (None, "high", "low"):
             raise ValueError(f"SelfMask needs sign to be 'high' or 'low', got {self.sign!r}.")
         if self.shape not in SHAPES:

@@ -24,6 +24,7 @@ from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.leave_one_out import leave_one_out
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.words import at_risk_words, few_observed
+from psmvae.table.wording import quoted
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -50,9 +51,15 @@ BY_VALUE = (
     "compare assumptions, or state yours by mask_model."
 )
 NO_RISK = (
-    "{}: by the stated assumption no value goes missing more often than another, and cells are "
-    "imputed as if missing at random ({}).{}"
+    "{}: by the stated assumption, no value goes missing more often than another: the masks "
+    "contradict the assumption, or say nothing about it ({}).{}"
 )
+# How a stated explanation compares with a constant missing rate, by CLEAR.
+STATED = {
+    "contradicted": "This was stated, and explains its mask worse than a constant missing rate",
+    "open": "This was stated; its mask neither supports nor contradicts it",
+    "supported": "Its value explains its mask as assumed",
+}
 FEW = " Most of these values are missing: the data say little about how they are distributed."
 
 
@@ -230,6 +237,10 @@ class Mechanism(Mapping[str, Finding]):
         return self.gaussian.predict(self.features.predictors, x, m, together)
 
     def __getitem__(self, name: str) -> Finding:
+        if name not in self.findings:
+            raise KeyError(
+                f"the masks of {name!r} were not examined; those of {quoted(self.findings)} were."
+            )
         return self.findings[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -375,7 +386,7 @@ class Mechanism(Mapping[str, Finding]):
         str
             Words that compare explanations; they do not claim a proof.
         """
-        finding = self.findings[column]
+        finding = self[column]
         own, others = finding.likelihoods.own_value, finding.likelihoods.at_random
         if np.isnan(own):
             return (
@@ -403,16 +414,18 @@ class Mechanism(Mapping[str, Finding]):
             joint += OTHER_IS_BETTER.format(factor)
         j = [each.name for each in self.columns].index(column)
         if finding.assumed:
-            why = "as assumed"
+            supported = "supported" if own >= CLEAR else "open"
+            result = STATED["contradicted" if own <= -CLEAR else supported]
         elif own >= NEARLY * others:
-            why = f"{'' if own >= others else 'nearly '}as well as the other columns do"
+            nearly = "" if own >= others else "nearly "
+            result = f"Its value explains its mask {nearly}as well as the other columns do"
         else:
-            why = "less well than the other columns do"
+            result = "Its value explains its mask less well than the other columns do"
         if share := round(100 * (1 - finding.share_by_value)):
             joint += f" {share} % of the draws impute its cells as missing at random."
         return (
-            f"{at_risk_words(self, j, finding.tilt)}. Its value explains its mask {why} "
-            f"({compared}).{joint}{FEW if few_observed(finding.tilt) else ''}"
+            f"{at_risk_words(self, j, finding.tilt)}. {result} ({compared}).{joint}"
+            f"{FEW if few_observed(finding.tilt) else ''}"
         )
 
     def _joint_words(self, column: str) -> str:
@@ -503,10 +516,12 @@ class Mechanism(Mapping[str, Finding]):
 
         Raises
         ------
+        KeyError
+            If the column has no missing cells.
         ValueError
             If cells of the column are taken to be missing at random.
         """
-        tilt = self.findings[column].tilt
+        tilt = self[column].tilt
         if tilt is None:
             raise ValueError(
                 f"Cells of {column!r} are taken to be missing at random: there are no odds by "
