@@ -385,12 +385,14 @@ def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):
     factor = found.log_bayes_factors.one_column
     assert abs(factor) < 3
     share = 1 - found.share_by_value
-    assert share == pytest.approx(expit(min(-factor, 0.0)), abs=0.01)
+    assert share == pytest.approx(expit(min(-factor, 0.0)), abs=0.026)
     words = f"{round(100 * share)} % of the draws impute its cells as missing at random."
     assert words in imputer.mechanism_.sentence("y")
     at_random = ~found.tilt.draws.gamma.any(1)
     first = at_random.cumsum() / np.arange(1, 61)
-    assert np.all(np.abs(first - share) * np.arange(1, 61) < 1.01)
+    assert np.all(np.abs(first - share) * np.arange(1, 61) < 2)
+    # draws with the parameters of one of the 20 chains are all of one kind
+    assert (at_random.reshape(3, 20) == at_random[:20]).all()
     means = np.array([one["y"][missing].mean() for one in imputer.sample(table, n=60)])
     assert means[at_random].max() < means[~at_random].min()
     assumed = MICEImputer(mask_model=SelfMask(["y"]), random_state=0).fit(table).mechanism_["y"]

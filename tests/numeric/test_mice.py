@@ -114,6 +114,33 @@ def test_a_draw_of_few_rows_follows_many_predictors():
     assert draws.std(0)[missing].mean() == pytest.approx(0.55, abs=0.15)
 
 
+@pytest.mark.filterwarnings("ignore:Predictors are left out of the draws")
+@pytest.mark.parametrize("n", [40, 62, 80])
+def test_columns_that_others_determine_are_drawn_without_noise(n):
+    """Below 60 rows, the coefficients of the 20 predictors are penalised."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 18))
+    complete = np.column_stack([x, 2 * x[:, 0] + 1, x[:, 1] + x[:, 2]])
+    table = complete.copy()
+    table[: n // 6, 18] = table[n // 6 : n // 3, 19] = np.nan
+    drawn = np.stack(MICEImputer(random_state=0).fit(table).sample(table, n=10))
+    error = np.sqrt(((drawn - complete) ** 2)[:, np.isnan(table)].mean())
+    assert error < 0.01
+
+
+def test_dependent_predictors_of_few_rows():
+    """Coefficients of numbers are penalised, and those of levels leave out dependent predictors."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(28, 9)), columns=list("abcdefghi"))
+    frame["copy"] = frame["a"]
+    frame["bin"] = np.where(frame["b"] > 0, "yes", "no")
+    frame.loc[:3, "bin"] = None
+    frame.loc[4:7, "c"] = np.nan
+    with pytest.warns(UserWarning, match="Predictors are left out .*copy for bin"):
+        imputer = MICEImputer(random_state=0).fit(frame)
+    assert imputer.dropped_ == {"bin": ["copy"]}
+
+
 def test_one_warning_lists_the_predictors():
     rng = np.random.default_rng(0)
     x = rng.normal(size=60)

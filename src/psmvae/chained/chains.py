@@ -334,8 +334,9 @@ class _Block:
         z = self.z[0][np.ix_(self.m[:, target.j], target.linear)]
         away = z - z.mean(0)
         gram = away.T @ away
-        is_flat = bool(target.n_flat(len(z)))
-        return target.linear[dependent(gram, len(z)) if is_flat else constant(gram)]
+        # penalised coefficients of dependent predictors are shrunk, those of levels are 0
+        is_penalised = not (target.n_flat(len(z)) or self.predictors.columns[target.j].levels)
+        return target.linear[constant(gram) if is_penalised else dependent(gram, len(z))]
 
     def _fit(self, j: int, start: Parameters | None) -> Parameters:
         target, column = self.targets[j], self.predictors.columns[j]

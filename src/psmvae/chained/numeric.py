@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
-from psmvae.chained.regression import Design, Draws, Posterior, regress, transposed
+from psmvae.chained.regression import (
+    ANY_SIGNAL_TO_NOISE,
+    SIGNAL_TO_NOISE,
+    Design,
+    Draws,
+    regress,
+    transposed,
+)
 from psmvae.chained.residuals import shrink_local_means, smoothing_width
 from psmvae.chained.tilt import take_one
 
@@ -32,8 +38,6 @@ PMM_DONORS = 5
 TILTED_PMM_FRACTION = 0.05
 # Largest deviation of the log standard deviation of the noise from its mean.
 MAX_LOG_SCALE = 1.5
-# Smaller coefficients of the log variance are 0.
-MIN_LOG_SCALE = 1e-6
 # One minus the leverage of a row whose residual is used for the variance of the noise, at least.
 MIN_OWN_RESIDUAL = 0.5
 # Redraws of a cell that is out of its bounds, before it is set to the nearest bound.
@@ -116,17 +120,18 @@ class NumericParameters(NamedTuple):
             return lambda: _normal(mean, sigma, low, high, rng)
         log_scale = self._times(terms, self.log_scale)
         noise = self.sigma[:, None] * np.exp(_clipped(log_scale))
-        if tilted is None:
-            return lambda: _truncated(
-                lambda: mean + noise * self._donors(mean, _n_near(n), rng), low, high
-            )
+        is_tilted = tilted is not None
         n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
-        width = smoothing_width(self.donor)[:, None]
-        kept = np.sqrt(1 - width**2)
+        n_near = n_donors if is_tilted else _n_near(n)
+        width = smoothing_width(self.donor)[:, None] if is_tilted else None
 
-        def draw() -> Floats:
-            residual = kept * self._donors(mean, n_donors, rng)
-            return np.asarray(mean + noise * (residual + width * rng.normal(mean.shape[1])))
+        def draw(chains: Any) -> Floats:
+            own = rng.of(chains)
+            residual = self.of(chains).residuals(mean[chains], n_near, own)
+            if width is not None:
+                mixed = np.sqrt(1 - width[chains] ** 2) * residual
+                residual = mixed + width[chains] * own.normal(mean.shape[1])
+            return np.asarray(mean[chains] + noise[chains] * residual)
 
         return lambda: _truncated(draw, low, high)
 
@@ -146,8 +151,8 @@ class NumericParameters(NamedTuple):
             found[chain] = donor[near[np.arange(len(near)), order]]
         return found
 
-    def _donors(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
-        """Return ``donor`` of one of the rows with the nearest means, for each cell."""
+    def residuals(self, mean: Floats, n_donors: int, rng: Draws) -> Floats:
+        """Return the residual of one of the rows with the nearest means, for each cell."""
         n = self.donor.shape[1]
         n_donors = min(n_donors, n)
         picked = (rng.uniform(mean.shape[1]) * n_donors).astype(np.intp)
@@ -192,100 +197,64 @@ def fit_numeric(
     """Draw the parameters of a column from their posterior given its observed rows.
 
     ``terms`` are ``(chain, row, term)``, ``y`` and the learned prediction ``(row,)``. ``held_out``
-    are the rows whose cell the learned model was not trained on. Where the noise depends on the
-    terms, the regression is fitted again with weights: with equal ones, coefficients that depend on
-    noisy rows would be drawn with too small a variance. ``terms`` are overwritten.
+    are the rows whose cell the learned model was not trained on. The prediction enters by its part
+    that the other terms do not explain, so that a prediction that fits its training cells too well
+    does not change their coefficients.
+
+    Rows have equal weights also where the noise depends on the terms, and coefficients are drawn
+    with the variance that this gives them. Weights by the noise would make the mean of noisy rows
+    depend on the other rows, which biases it where the terms only approximate the mean.
+    ``terms`` are overwritten.
     """
     design = Design.of(terms)
     target = np.broadcast_to(y, terms.shape[:2])
-    fit = partial(_fit_mean, y=target, rng=rng, n_flat=n_flat, groups=groups)
-    if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
-        fit = partial(fit, learned=learned, held_out=held_out)
-    mean = fit(design)
-    center, log_scale, scale = design.center, np.zeros_like(mean.coef), np.ones((1, 1))
+    signals = SIGNAL_TO_NOISE if n_flat else ANY_SIGNAL_TO_NOISE
+    found = regress(design, target, rng, n_flat=n_flat, groups=groups, signals=signals)
+    learned_coef, sigma = np.zeros(len(terms)), found.sigma
+    log_scale = np.zeros_like(found.mean)
     if homoscedastic and learned is None and not pmm:
         # Normal noise needs no donors
         none = np.zeros((len(terms), 0))
-        return NumericParameters(center, *mean[:3], mean.sigma, log_scale, none, none)
+        drawn = found.draw(design, rng)
+        return NumericParameters(design.center, *drawn, learned_coef, sigma, log_scale, none, none)
+    residual, covariance = target - found.predict(design), found.covariance
+    explained, level = np.zeros_like(found.mean), 0.0
+    if learned is not None and np.count_nonzero(held_out) >= MIN_HELD_OUT:
+        explained, level = _project(design, learned, covariance), float(learned.mean())
+        rest = learned - level - design.times(explained)
+        own = 1 / (1 - design.leverage(covariance, held_out))
+        learned_coef, reduction = _learned_coef(
+            residual[:, held_out] * own, rest[:, held_out] * own, found.scale, rng
+        )
+        residual = residual - learned_coef[:, None] * rest
+        sigma = sigma * reduction
+    noise, donor = None, target
     if not (pmm or homoscedastic):
-        noise = _log_scale(design, mean, rng, n_flat)
-        log_scale = 0.5 * noise.coef
-        scale = np.exp(_clipped(design.times(log_scale)))
-        if (np.abs(noise.mean) > MIN_LOG_SCALE).any():
-            design = design.weighted(np.exp(-2 * _clipped(design.times(0.5 * noise.mean))))
-            mean = fit(design)
-    # The log scale of a cell is clipped around the center of all rows: that of the weighted ones is
-    # where the noise is small.
-    intercept = mean.intercept + ((center - design.center) * mean.coef).sum(1)
-    fitted, sigma = target - mean.residual, mean.sigma
-    donor = target
+        log_scale = _log_scale(design, residual, covariance, found.scale, rng, n_flat)
+        noise = np.exp(_clipped(design.times(log_scale)))
     if not pmm:
-        donor = mean.residual / scale
+        donor = residual if noise is None else residual / noise
         square = np.sqrt((donor**2).mean(1, keepdims=True))
         donor = donor / np.maximum(square, 1e-12)
-        # the mean noise variance over the rows, by their weights, stays sigma²
-        mean_square = np.sqrt(((design.root * mean.residual) ** 2).mean(1))
+        # sigma² stays the mean of the noise variance over the rows
+        mean_square = np.sqrt((residual**2).mean(1))
         sigma = sigma * square[:, 0] / np.maximum(mean_square, 1e-12)
+    if noise is not None:
+        noise = noise / np.sqrt((noise**2).mean(1, keepdims=True))
+    coef, intercept = found.draw(design, rng, noise)
+    fitted = target - residual
     order = fitted.argsort(1)
     donor = np.take_along_axis(np.ascontiguousarray(donor), order, 1)
     return NumericParameters(
-        center,
-        mean.coef,
-        intercept,
-        mean.learned_coef,
+        design.center,
+        coef - learned_coef[:, None] * explained,
+        intercept - learned_coef * level,
+        learned_coef,
         sigma,
         log_scale,
         np.take_along_axis(fitted, order, 1),
         donor if pmm else shrink_local_means(donor, _n_near(len(y))),
     )
-
-
-class _Mean(NamedTuple):
-    """Drawn coefficients of the mean, the drawn ``sigma`` of the noise, and residuals.
-
-    The residuals ``(chain, row)`` are those of the posterior mean. ``posterior`` is that without
-    the learned prediction.
-    """
-
-    coef: Floats
-    intercept: Floats
-    learned_coef: Floats
-    sigma: Floats
-    residual: Floats
-    posterior: Posterior
-
-
-def _fit_mean(
-    design: Design,
-    *,
-    y: Floats,
-    rng: Draws,
-    n_flat: int,
-    groups: NDArray[np.bool_],
-    learned: Floats | None = None,
-    held_out: Bools | None = None,
-) -> _Mean:
-    """Draw the parameters of the mean.
-
-    The learned prediction enters by its part that the other terms do not explain, so that a
-    prediction that fits its training cells too well does not change their coefficients.
-    """
-    found = regress(design, y, rng, n_flat=n_flat, groups=groups)
-    coef, intercept, sigma = found.coef, found.intercept, found.sigma
-    residual, learned_coef = y - found.predict(design), np.zeros(len(y))
-    if learned is not None:
-        explained, level = _project(design, learned, found)
-        rest = learned - level[:, None] - design.times(explained)
-        root = np.broadcast_to(design.root, residual.shape)[:, held_out]
-        own = root / (1 - design.leverage(found.covariance, held_out))
-        learned_coef, noise = _learned_coef(
-            residual[:, held_out] * own, rest[:, held_out] * own, found.scale, rng
-        )
-        coef = coef - learned_coef[:, None] * explained
-        intercept = intercept - learned_coef * level
-        residual = residual - learned_coef[:, None] * rest
-        sigma = sigma * noise
-    return _Mean(coef, intercept, learned_coef, sigma, residual, found)
 
 
 def _n_near(n: int) -> int:
@@ -309,25 +278,28 @@ def _normal(mean: Floats, sigma: Floats, low: float, high: float, rng: Draws) ->
     return np.asarray(np.clip(mean + sigma * np.where(flipped, -drawn, drawn), low, high))
 
 
-def _truncated(draw: Callable[[], Floats], low: float, high: float) -> Floats:
-    """Draw again where a value is out of its bounds."""
-    drawn = draw()
+def _truncated(draw: Callable[[Any], Floats], low: float, high: float) -> Floats:
+    """Draw again where a value is out of its bounds.
+
+    ``draw`` takes the chains to draw for. A chain is drawn again for its own values only, so that
+    its random numbers do not depend on the other chains.
+    """
+    drawn = draw(slice(None))
     if np.isinf(low) and np.isinf(high):
         return drawn
     for _ in range(MAX_REDRAWS):
         outside = (drawn < low) | (drawn > high)
-        if not outside.any():
+        at = np.flatnonzero(outside.any(1))
+        if not at.size:
             return drawn
-        drawn = np.where(outside, draw(), drawn)
+        drawn[at] = np.where(outside[at], draw(at), drawn[at])
     return np.clip(drawn, low, high)
 
 
-def _project(design: Design, learned: Floats, found: Posterior) -> tuple[Floats, Floats]:
-    """Return coefficients and level of the terms in a regression of the learned prediction."""
-    level = design.level(np.broadcast_to(learned, design.away.shape[:2]))
-    rest = design.root * (learned - level[:, None])
-    products = transposed(design.away) @ rest[..., None]
-    return np.asarray((found.covariance @ products)[..., 0]), level
+def _project(design: Design, learned: Floats, covariance: Floats) -> Floats:
+    """Return the coefficients of the terms in a regression of the learned prediction."""
+    products = transposed(design.away) @ (learned - learned.mean())[:, None]
+    return np.asarray((covariance @ products)[..., 0])
 
 
 def _learned_coef(
@@ -351,22 +323,24 @@ def _learned_coef(
     return LEARNED_COEFS[chosen], noise
 
 
-def _log_scale(design: Design, mean: _Mean, rng: Draws, n_flat: int) -> Posterior:
-    """Regress the log variance of the noise on the terms; coefficients are 0 if it is constant.
+def _log_scale(
+    design: Design, residual: Floats, covariance: Floats, scale: Floats, rng: Draws, n_flat: int
+) -> Floats:
+    """Draw coefficients of the log standard deviation of the noise; all 0 if it is constant.
 
-    It depends on the flat terms or on all.
+    It may depend on the first ``n_flat`` terms or on all; which, is drawn too.
     """
-    floor = 1e-4 * mean.posterior.scale[:, None] ** 2
     # a fit that follows single rows makes their residuals smaller
-    own = 1 - design.leverage(mean.posterior.covariance)
-    log = np.log(mean.residual**2 / own + floor)
+    own = 1 - design.leverage(covariance)
+    log = np.log(residual**2 / own + 1e-4 * scale[:, None] ** 2)
     # The residual of a row that determines its own fit, such as the only one of a level, says
     # nothing about its noise: it is about 0 whatever the noise is.
     known = own >= MIN_OWN_RESIDUAL
     average = (log * known).sum(1, keepdims=True) / np.maximum(known.sum(1, keepdims=True), 1)
     is_flat = np.arange(design.away.shape[2]) < n_flat
-    groups = np.unique(np.stack([is_flat, np.ones_like(is_flat)]), axis=0)
-    return regress(design, np.where(known, log, average), rng, n_flat=0, groups=groups)
+    groups = np.stack([is_flat, np.ones_like(is_flat)])
+    found = regress(design, np.where(known, log, average), rng, n_flat=0, groups=groups)
+    return 0.5 * found.draw(design, rng)[0]
 
 
 def _clipped(log_scale: Floats) -> Floats:

@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 # Candidates for the prior variance of the penalised terms together, as a multiple of the noise
 # variance. 0 leaves them out and has this prior probability.
 SIGNAL_TO_NOISE = np.concatenate([[0.0], 10.0 ** np.arange(-2.5, 1.6, 0.5)])
+# The same where linear terms are penalised too: they may determine a column.
+ANY_SIGNAL_TO_NOISE = np.concatenate([[0.0], 10.0 ** np.arange(-2.5, 6.1, 0.5)])
 P_NONE = 0.5
 # A flat term is left out if its standard deviation is a smaller fraction of the largest than
 # MIN_SIZE, or if the others explain all but MIN_TOLERANCE of its variance.
@@ -28,92 +30,105 @@ MAX_LEVERAGE = 0.99
 class Design(NamedTuple):
     """The terms of a regression, for each chain.
 
-    ``root`` ``(chain, row)`` are the square roots of the weights of the rows, whose mean is 1.
-    ``away`` ``(chain, row, term)`` are the terms minus their weighted means ``center``
-    ``(chain, term)``, times ``root``, and ``gram`` ``(chain, term, term)`` are the sums of their
-    products. Most of the time of a regression goes to these, and several regressions have the same
-    terms.
+    ``away`` ``(chain, row, term)`` are the terms minus their means ``center`` ``(chain, term)``,
+    and ``gram`` ``(chain, term, term)`` are the sums of their products. Most of the time of a
+    regression goes to these, and several regressions have the same terms.
     """
 
     center: Floats
     away: Floats
     gram: Floats
-    root: Floats
 
     @classmethod
     def of(cls, terms: Floats) -> Design:
         """Return the design of terms ``(chain, row, term)``, which are overwritten."""
         center = terms.mean(1)
         terms -= center[:, None]
-        return cls(center, terms, transposed(terms) @ terms, np.ones((len(terms), 1)))
-
-    def weighted(self, weight: Floats) -> Design:
-        """Return the design of the same rows with weights ``(chain, row)``.
-
-        The design must have equal weights. Its terms are overwritten.
-        """
-        weight = weight / weight.mean(1, keepdims=True)
-        root, away = np.sqrt(weight), self.away
-        shift = _apply(transposed(away), weight) / away.shape[1]
-        away -= shift[:, None]
-        away *= root[..., None]
-        return Design(self.center + shift, away, transposed(away) @ away, root)
+        return cls(center, terms, transposed(terms) @ terms)
 
     def times(self, coef: Floats) -> Floats:
         """Return the sums of terms times coefficients ``(chain, term)``: ``(chain, row)``."""
-        return np.asarray(_apply(self.away, coef) / self.root)
+        return _apply(self.away, coef)
 
     def leverage(self, covariance: Floats, rows: Any = slice(None)) -> Floats:
         """Return the leverage of some rows, at most .99: a derivative of fitted by observed values.
 
         ``covariance`` ``(chain, term, term)`` is that of the coefficients divided by sigma².
         """
-        away, shape = self.away[:, rows], self.away.shape[:2]
-        root = np.broadcast_to(self.root, shape)[:, rows]
-        found = np.einsum("crt,crt->cr", away @ covariance, away) + root**2 / shape[1]
+        away, n_rows = self.away[:, rows], self.away.shape[1]
+        found = np.einsum("crt,crt->cr", away @ covariance, away) + 1 / n_rows
         return np.asarray(np.minimum(found, MAX_LEVERAGE))
-
-    def level(self, y: Floats) -> Floats:
-        """Return the weighted mean of ``(chain, row)``."""
-        return np.asarray((self.root**2 * y).mean(1))
 
 
 class Posterior(NamedTuple):
-    """The posterior of a regression, and one draw from it, for each chain.
+    """The posterior of a regression, for each chain.
 
-    ``mean`` and ``coef`` ``(chain, term)`` are the posterior mean and a draw of the coefficients of
-    terms minus their means; ``level`` and ``intercept`` ``(chain,)`` likewise of the intercept.
-    ``scale`` is the estimated and ``sigma`` the drawn standard deviation of the noise.
-    ``covariance`` ``(chain, term, term)`` is that of the coefficients divided by sigma².
+    ``mean`` ``(chain, term)`` is that of the coefficients of terms minus their means, ``level``
+    ``(chain,)`` that of the intercept. ``scale`` is the estimated and ``sigma`` the drawn standard
+    deviation of the noise. ``precision`` ``(chain, term)`` is that of the prior of the
+    coefficients, and ``root`` ``(chain, term, term)`` times its transpose the covariance of their
+    posterior, both in units of sigma.
     """
 
     mean: Floats
     level: Floats
-    coef: Floats
-    intercept: Floats
     scale: Floats
     sigma: Floats
-    covariance: Floats
+    precision: Floats
+    root: Floats
 
     def predict(self, design: Design) -> Floats:
         """Return the posterior mean of E[y], ``(chain, row)``."""
         return design.times(self.mean) + self.level[:, None]
 
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the coefficients divided by sigma²."""
+        return np.asarray(self.root @ transposed(self.root))
+
+    def draw(
+        self, design: Design, rng: Draws, noise: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Draw coefficients ``(chain, term)`` and the intercept ``(chain,)``.
+
+        ``noise`` ``(chain, row)`` are standard deviations of the noise of the rows, relative to
+        sigma and with a mean square of 1; None stands for equal ones. The estimates are those of
+        equal weights for any noise, and are drawn with the variance that they have: C (AᵀSA + P) C,
+        where A are the terms, S the variances of the noise, P the precision of the prior and C the
+        posterior covariance for equal noise, which this is if S is constant.
+        """
+        n_rows, n_terms = design.away.shape[1:]
+        sigma = self.sigma[:, None]
+        if noise is None:
+            coef = self.mean + sigma * _apply(self.root, rng.normal(n_terms))
+            return coef, self.level + self.sigma / np.sqrt(n_rows) * rng.normal(1)[:, 0]
+        errors = noise * rng.normal(n_rows)
+        moved = _apply(transposed(design.away), errors)
+        moved += np.sqrt(self.precision) * rng.normal(n_terms)
+        moved = _apply(self.root, _apply(transposed(self.root), moved))
+        return self.mean + sigma * moved, self.level + self.sigma * errors.mean(1)
+
 
 def regress(
-    design: Design, y: Floats, rng: Draws, *, n_flat: int, groups: NDArray[np.bool_] | None = None
+    design: Design,
+    y: Floats,
+    rng: Draws,
+    *,
+    n_flat: int,
+    groups: NDArray[np.bool_] | None = None,
+    signals: Floats = SIGNAL_TO_NOISE,
 ) -> Posterior:
-    """Regress y ``(chain, row)`` on the terms of a design and draw from the posterior.
+    """Regress y ``(chain, row)`` on the terms of a design; the variances are drawn.
 
     The intercept, log sigma and the coefficients of the first ``n_flat`` terms have flat priors, as
     in the method "norm" of R's mice. The others are Normal with one variance, which is drawn from
-    its posterior over a grid that contains 0. ``groups`` ``(group, penalised term)`` are sets of
-    terms that may be used together; one is drawn too. All but the grid is in closed form. The
-    variance of the noise of a row is sigma² divided by its weight.
+    its posterior over ``signals``, a grid that starts with 0. ``groups`` ``(group, penalised
+    term)`` are sets of terms that may be used together; one is drawn too. All but the grid is in
+    closed form.
     """
     n_chains, n_rows, n_terms = design.away.shape
-    level, gram = design.level(y), design.gram
-    t = design.root * (y - level[:, None])
+    level, gram = y.mean(1), design.gram
+    t = y - level[:, None]
     xy = _apply(transposed(design.away), t)
     total = (t * t).sum(1)
     precision = np.zeros((n_chains, n_terms))
@@ -122,26 +137,25 @@ def regress(
     if n_terms > n_flat:
         if groups is None:
             groups = np.ones((1, n_terms - n_flat), dtype=bool)
+        # a set without terms would add to the prior probability of none
+        groups = np.unique(groups[groups.any(1)], axis=0)
         used = np.concatenate([np.flatnonzero(~dropped), np.arange(n_flat, n_terms)])
         average = gram.mean(0)[np.ix_(used, used)]
         n_used = n_flat - int(np.count_nonzero(dropped))
         precision[:, n_flat:] = _draw_precision(
-            average, xy.mean(0)[used], float(total.mean()), n_used, n_rows, groups, rng
+            average, xy.mean(0)[used], float(total.mean()), n_used, n_rows, groups, signals, rng
         )
         # otherwise their coefficients would be drawn from the prior
         precision[:, n_flat:][:, constant(gram.mean(0))[n_flat:]] = LEFT_OUT
     inner = gram + precision[:, None] * np.eye(n_terms)
     # if L Lᵀ is the precision, L⁻ᵀ times standard Normal numbers has its inverse as covariance
     root = transposed(np.linalg.inv(np.linalg.cholesky(inner)))
-    covariance = np.asarray(root @ transposed(root))
-    mean = _apply(covariance, xy)
+    mean = _apply(root, _apply(transposed(root), xy))
     freedom = max(n_rows - 1 - n_flat + np.count_nonzero(dropped), 1)
     squares = np.maximum(total - (mean * xy).sum(1), 1e-12 * np.maximum(total, 1e-12))
     scale = np.sqrt(squares / freedom)
     sigma = np.sqrt(squares / rng.chisquare(freedom))
-    coef = mean + sigma[:, None] * _apply(root, rng.normal(n_terms))
-    intercept = level + sigma / np.sqrt(n_rows) * rng.normal(1)[:, 0]
-    return Posterior(mean, level, coef, intercept, scale, sigma, covariance)
+    return Posterior(mean, level, scale, sigma, precision, root)
 
 
 def transposed(matrices: Floats) -> Floats:
@@ -181,6 +195,7 @@ def _draw_precision(
     n_flat: int,
     n_rows: int,
     groups: NDArray[np.bool_],
+    signals: Floats,
     rng: Draws,
 ) -> Floats:
     """Draw the prior precision ``(chain, penalised term)``, in units of 1 / sigma².
@@ -196,7 +211,7 @@ def _draw_precision(
     left = xy[n_flat:] - fitted.T @ xy[:n_flat]
     known = np.linalg.solve(flat + JITTER * n_rows * np.eye(n_flat), xy[:n_flat])
     rest, freedom = total - float(xy[:n_flat] @ known), n_rows - 1 - n_flat
-    signals = SIGNAL_TO_NOISE[1:]
+    signals = signals[1:]
     logs = [-0.5 * freedom * np.log(max(rest, 1e-300)) + np.log(P_NONE)]
     precisions = [np.full(len(left), LEFT_OUT)]
     share = np.log((1 - P_NONE) / (len(groups) * len(signals)))

@@ -25,11 +25,14 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 
-# The value of a cell must explain its mask better than chance by as many nats, and at least by
-# this fraction of what the other columns explain.
-MIN_NATS, MIN_RATIO = 7.0, 0.6
-# Columns of levels need more: their probabilities have no shape that the model may miss. Chosen by
-# simulated tables, with seeds that no result uses.
+# The value of a cell must explain its mask better than chance by as many nats.
+MIN_NATS = 7.0
+# The other columns may explain it better by MAX_BEHIND nats, and by a fraction of what the value
+# explains beyond some nats: a large table shows that p_obs is an approximation.
+MAX_BEHIND, MAX_BEHIND_FRACTION, BEHIND_FROM = 5.0, 0.45, 30.0
+# Columns of levels must explain at least this fraction of what the other columns do: their
+# probabilities have no shape that the model may miss. Chosen by simulated tables, with seeds that
+# no result uses.
 MIN_RATIO_LEVELS = 0.82
 # Given the value, the other columns must add little: at most this fraction of what it explains,
 # and as many nats.
@@ -46,7 +49,8 @@ CLEAR_NATS, APPROXIMATION = 60.0, 0.04
 SCREEN_NATS, SCREEN_RATIO = 3.5, 0.25
 # Rows whose masks are used at most.
 MAX_ROWS = 10_000
-N_DRAWS = 60
+# Draws of γ, and of the choice of an explanation, which has the period of the chains at most.
+N_DRAWS, N_REPEATED = 60, 20
 NOT_COMPARED = BayesFactors(np.nan, np.nan)
 
 
@@ -289,7 +293,8 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     factors = fit.bayes_factors(stage)
     explains = (
         stage.gain >= MIN_NATS
-        and stage.gain >= (MIN_RATIO_LEVELS if cells.n_levels else MIN_RATIO) * free
+        and stage.gain >= free - _max_behind(stage.gain)
+        and (not cells.n_levels or stage.gain >= MIN_RATIO_LEVELS * free)
         and both <= (1 + MAX_ADDED) * stage.gain + MAX_ADDED_NATS
         and stage.posterior.best.family.name != "constant"
     )
@@ -311,6 +316,26 @@ def fit_column(cells: Cells, question: Question, seed: int, n_jobs: int | None =
     if explains and log_odds >= MIN_DRAWN:
         return replace(found, alternative=fit.tilt_of_draws(stage, expit(log_odds)))
     return found
+
+
+def _at_random(share: float, rng: np.random.Generator) -> Bools:
+    """Choose the draws that are not by the value of the cell: all but a ``share`` of them.
+
+    They are spread evenly, so that the first draws have nearly the same share as all, and at random
+    within even parts, so that those of several columns are independent. The choice repeats: draws
+    with the parameters of one chain are all of one kind, with which the chain was fitted.
+    """
+    rarer = min(share, 1 - share)
+    n = round(N_REPEATED * rarer)
+    ends = np.round(np.arange(n + 1) * N_REPEATED / max(n, 1)).astype(np.intp)
+    chosen = np.zeros(N_REPEATED, dtype=bool)
+    chosen[rng.integers(ends[:-1], ends[1:])] = True
+    return np.tile(chosen if share > rarer else ~chosen, N_DRAWS // N_REPEATED)
+
+
+def _max_behind(gain: float) -> float:
+    """Return how many nats the other columns may explain more than a value that explains some."""
+    return MAX_BEHIND + MAX_BEHIND_FRACTION * max(0.0, gain - BEHIND_FROM)
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,10 +449,7 @@ class _Fit:
         stage = self.refined(stage)
         rng = np.random.default_rng([self.seed, 1])
         gamma, is_straight = stage.posterior.draw(N_DRAWS, rng)
-        # evenly spaced: the first draws have nearly the same share of them as all
-        n_at_random = round(N_DRAWS * (1 - share))
-        at_random = (np.arange(n_at_random) + rng.random()) * N_DRAWS / max(n_at_random, 1)
-        gamma[at_random.astype(np.intp)] = 0.0
+        gamma[_at_random(share, rng)] = 0.0
         bins = self.bins
         draws = LogOdds(bins.edges, bins.value, gamma, is_straight, self.cells.missing_with)
         posterior = stage.posterior

@@ -4,7 +4,7 @@ A held-out likelihood charges little for parameters: a regression on all other c
 a nat or two of the value of the cell although its coefficients are fitted to it. A marginal
 likelihood averages over the prior, and so charges for each coefficient. The rivals are sparse,
 because masks usually depend on few columns: any function of one column, a linear function of two,
-or a linear function of all.
+with or without their product, or a linear function of all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class BayesFactors(NamedTuple):
     one_column : float
         Against that one of the other columns that explains the masks best.
     any_columns : float
-        Against the other columns: one, two or all, averaged over a prior.
+        Against the other columns: one, two with or without their product, or all, averaged over a
+        prior.
     """
 
     one_column: float
@@ -80,12 +81,16 @@ def bayes_factors(
     alone = columns[:MAX_ALONE]
     one = [column.evidence(missing) for column in alone]
     every = np.concatenate([column.features for column in columns], 1)[:, :MAX_FEATURES]
+    pairs = [np.hstack([a.features, b.features]) for a, b in combinations(alone, 2)]
+    crossed = [
+        np.hstack([pair, a.products(b)])
+        for pair, (a, b) in zip(pairs, combinations(alone, 2), strict=True)
+    ]
     explanations = [
         (ONE, one),
-        (TWO, [_linear(np.hstack([a.features, b.features]), missing)
-               for a, b in combinations(alone, 2)]),
+        (TWO, [_linear(each, missing) for each in pairs + crossed]),
         (ALL, [_linear(every, missing)]),
-    ]  # fmt: skip
+    ]
     total = sum(prior for prior, each in explanations if each)
     weighted = [
         np.log(prior / total / len(each)) + value for prior, each in explanations for value in each
@@ -97,11 +102,13 @@ def bayes_factors(
 class _Column:
     """One of the other columns.
 
-    ``index`` is the bin of each row; ``masked`` rows are missing, and their bin says nothing. The
-    bins of a column of several indicators are its levels, of which "missing" is one.
+    ``values`` are the features other than masks. ``index`` is the bin of each row; ``masked`` rows
+    are missing, and their bin says nothing. The bins of a column of several indicators are its
+    levels, of which "missing" is one.
     """
 
     features: Floats
+    values: Floats
     bins: Bins
     index: Ints
     masked: Bools
@@ -113,14 +120,15 @@ class _Column:
         values, masked = features[:, ~is_mask], (features[:, is_mask] > 0).max(1, initial=False)
         if values.shape[1] == 1:
             bins = Bins.of(values[~masked, 0])
-            return cls(features, bins, bins.index(values[:, 0]), masked, ordered=True)
+            return cls(features, values, bins, bins.index(values[:, 0]), masked, ordered=True)
         distinct, index = np.unique(features, axis=0, return_inverse=True)
         index = index.reshape(-1)
         # rare levels are one level
         rank = np.argsort(np.argsort(-np.bincount(index), kind="stable"), kind="stable")
         index, n = np.minimum(rank[index], N_BINS - 1), min(len(distinct), N_BINS)
         bins = Bins.of_levels(index.astype(np.float64), n)
-        return cls(features, bins, index, np.zeros(len(index), dtype=bool), ordered=False)
+        nowhere = np.zeros(len(index), dtype=bool)
+        return cls(features, values, bins, index, nowhere, ordered=False)
 
     def evidence(self, missing: Bools) -> float:
         """Return the log marginal likelihood of the masks by any function of the column."""
@@ -140,6 +148,11 @@ class _Column:
         levels = Bins.of_levels(self.masked.astype(np.float64), 2)
         by_mask = fit_families(is_masked, share, levels, ordered=False, weight=weight).evidence
         return float(np.logaddexp(found, by_mask) - np.log(2))
+
+    def products(self, other: _Column) -> Floats:
+        """Return the products of values with those of another column: their interaction."""
+        found = self.values[:, :, None] * other.values[:, None, :]
+        return found.reshape(len(found), -1)[:, :MAX_FEATURES]
 
     def explained(self, missing: Bools) -> float:
         """Return the log-likelihood of the masks by the rates in groups of values."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from psmvae.reporting.schema import (
     TableData,
     ValidationData,
 )
+
+if TYPE_CHECKING:
+    from psmvae.mechanism.column import Finding
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Sections:
             return (
                 f"missing depending on their own values in {' and in '.join(texts)}, and "
                 f"{imputer_words.assumption(self.imputer)} in all other columns"
+                f"{_narrowly(getattr(self.imputer, 'mechanism_', {}))}"
             )
         return _of_mask_model(self.imputer)
 
@@ -107,18 +112,22 @@ def _of_mask_model(imputer: Imputer) -> str:
     if not len(mechanism):
         # `max_time` left no time for it, or no column had enough cells
         return f"{otherwise}; explanations of the masks were not compared"
-    text = (
+    return (
         f"{otherwise}; in no column did the values explain which cells are missing as well as the "
-        "other columns do"
+        f"other columns do{_narrowly(mechanism)}"
     )
+
+
+def _narrowly(mechanism: Mapping[str, Finding]) -> str:
+    """Return in which share of the imputations the values of other columns decide, or nothing."""
     shares = [
         f"{name} ({finding.share_by_value:.0%})"
         for name, finding in mechanism.items()
-        if finding.share_by_value
+        if finding.alternative is not None
     ]
     if not shares:
-        return text
+        return ""
     return (
-        f"{text}, but they are excluded narrowly in {listed(shares)}: in this share of the "
-        "imputations, cells are imputed as missing by their own values"
+        f", but they are excluded narrowly in {listed(shares)}: in this share of the imputations, "
+        "cells are imputed as missing by their own values"
     )
