@@ -234,6 +234,48 @@ def test_where_that_cannot_be_used(numbers, where, words):
         imputer.transform(numbers, where=where)
 
 
+def test_where_of_pandas_is_matched_by_its_index():
+    rows = list("pqrs")
+    table = pd.DataFrame({"a": [1.5, None, None, 3.5], "b": [1.0, 2.0, 3.0, 4.5]}, index=rows)
+    where = pd.DataFrame({"a": [False, True, False, False], "b": False}, index=rows)
+    imputer = MeanImputer().fit(table)
+    for each in (where, where.iloc[::-1]):
+        filled = imputer.transform(table, where=each)
+        assert filled["a"].isna().tolist() == [False, False, True, False]
+    for index in (range(4), list("ppqr")):
+        with pytest.raises(ValueError, match=r"where must have the index of X.*set_axis"):
+            imputer.transform(table, where=where.set_axis(index))
+
+
+def test_few_observed_values_and_imputations_far_from_them():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=60), "b": np.nan})
+    table.loc[[0, 1], "b"] = [5.1, 5.2]
+    with pytest.warns(OutsideRangeWarning, match="'b'"):
+        MICEImputer(random_state=0).fit(table).sample(table, n=5)
+
+
+@pytest.mark.parametrize("parameter", [{"bounds": {"bmi": (20, 21)}}, {"kinds": {"bmi": "count"}}])
+def test_statements_about_a_derived_column_are_refused(body, parameter):
+    (name,) = parameter
+    imputer = MeanImputer(derived=DERIVED, **parameter)
+    with pytest.raises(ValueError, match=f"{name} names the derived column 'bmi'.*follow from"):
+        imputer.fit(frames(body)["pandas"])
+
+
+def test_a_derived_column_cannot_be_a_predictor(body):
+    imputer = MICEImputer(derived=DERIVED, predictors={"wgt": ["bmi"]})
+    with pytest.raises(ValueError, match="predictors names 'bmi', which is derived"):
+        imputer.fit(frames(body)["pandas"])
+
+
+def test_warnings_name_the_line_of_the_caller(body):
+    table = frames(body)["pandas"].assign(site="Basel")
+    with pytest.warns(UserWarning, match="one distinct") as caught:
+        MeanImputer().fit(table)
+    assert [one.filename for one in caught] == [__file__]
+
+
 def test_where_with_other_columns():
     table = pd.DataFrame({"a": [1.5, None, 2.5], "b": [1.5, 2.5, 0.5]})
     where = pd.DataFrame({"a": [True] * 3, "c": [True] * 3})

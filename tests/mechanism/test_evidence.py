@@ -47,6 +47,24 @@ def test_the_evidence_of_two_levels_is_the_integral():
     assert column.evidence(missing) == pytest.approx(float(logsumexp(total)), abs=0.15)
 
 
+@pytest.mark.parametrize("n_levels", [0, 3])
+def test_two_columns_may_interact(n_levels):
+    rng = np.random.default_rng(5)
+    a, b, c = rng.normal(size=(3, 500))
+    others = np.stack([b, c], 1)
+    if n_levels:
+        others = np.column_stack([np.eye(n_levels)[rng.integers(0, n_levels, 500)][:, 1:], c])
+    missing = rng.random(500) < expit(-0.7 + 1.5 * a * (2 * others[:, 0] - bool(n_levels)))
+    features = np.column_stack([a, others])
+    group = np.array([0] + [1] * (features.shape[1] - 2) + [2])
+    is_mask = np.zeros(len(group), dtype=bool)
+    found = bayes_factors(0.0, features, group, is_mask, missing)
+    crossed = np.column_stack([features, a[:, None] * others[:, :-1]])
+    # the explanation by the product is far better than those by one column
+    assert found.any_columns < found.one_column - 10
+    assert found.any_columns == pytest.approx(-evidence._linear(crossed, missing), abs=6)
+
+
 def test_a_column_of_levels_is_one_column():
     rng = np.random.default_rng(3)
     code = rng.integers(0, 6, 600)

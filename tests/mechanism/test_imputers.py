@@ -370,6 +370,25 @@ def test_long_tables_are_compared_in_a_sample_of_rows(monkeypatch):
     assert abs(error) < 0.2
 
 
+@pytest.mark.parametrize("mask", ["product", "both", "either"])
+def test_an_interaction_of_other_columns_is_not_taken_for_the_value(mask):
+    chosen = []
+    for seed in range(3):
+        rng = np.random.default_rng([9, seed])
+        a, b, c, e = rng.normal(size=(4, 400))
+        y = a + b + 0.5 * c + 0.8 * e
+        probability = {
+            "product": expit(1.5 * a * b - 0.7),
+            "both": 0.05 + 0.7 * ((a > 0) & (b > 0)),
+            "either": 0.05 + 0.6 * ((a > 0) | (b > 0)),
+        }[mask]
+        missing = rng.random(400) < probability
+        table = pd.DataFrame({"a": a, "b": b, "c": c, "y": np.where(missing, np.nan, y)})
+        imputer = MICEImputer(mask_model="auto", random_state=0).fit(table)
+        chosen.append(imputer.mechanism_["y"].chosen)
+    assert chosen.count("own value") <= 1
+
+
 # most large values are missing, and about 5 % of the draws are beyond the observed ones
 @pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
 def test_the_explanation_is_drawn_where_the_masks_do_not_tell(tmp_path):

@@ -182,6 +182,13 @@ class TestPredictors:
         assert abs(self.correlation(limited.sample(frame, n=1)[0])) < 0.4
         assert limited.transform(frame)["y"][:100].std() < 1
 
+    def test_a_matrix_of_predictors(self, frame):
+        matrix = pd.DataFrame(1, index=["y"], columns=list(frame.columns))
+        matrix[[name for name in frame.columns if name != "z"]] = 0
+        named = MICEImputer(predictors={"y": {"z"}}, random_state=0).fit(frame)
+        found = MICEImputer(predictors=matrix, random_state=0).fit(frame)
+        assert found.transform(frame).equals(named.transform(frame))
+
     def test_no_predictors_give_the_mean(self, frame):
         filled = MICEImputer(predictors={"y": []}).fit_transform(frame)
         np.testing.assert_allclose(filled["y"][:100], frame["y"].mean())

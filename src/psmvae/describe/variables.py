@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._caller import warn_at_caller
 from psmvae.table.column_checks import suspect_column
 from psmvae.table.errors import StrayTextWarning, UnsupportedColumnError, UnsupportedColumnsError
 from psmvae.table.frames import Frame, open_table
@@ -55,7 +55,7 @@ def _read(frame: Frame, position: int) -> Variable:
     check_finite(cells)
     if isinstance(suspect := suspect_column(cells), StrayTextWarning):
         # a code for missing values, such as "?", would be counted as observed
-        warnings.warn(suspect, stacklevel=2)
+        warn_at_caller(suspect)
     name, kind = frame.names[position], infer_kind(cells).kind
     if cells.family == "string" or cells.storage == "category":
         levels = cells.levels()

@@ -16,6 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from psmvae._caller import warn_at_caller
 from psmvae._quiet import TORCH, load_libraries
 from psmvae._version import __version__
 from psmvae.imputers import checks, model_file
@@ -225,7 +226,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             The same columns as in `fit`.
         where : table of bool of shape (n_rows, n_columns), optional
             True for the missing cells to fill; the others stay missing. A frame is matched by
-            column names, an array by position. By default all are filled.
+            column names, and with pandas by its index; an array by position. By default all are
+            filled.
 
         Returns
         -------
@@ -266,7 +268,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             Number of completed tables.
         where : table of bool of shape (n_rows, n_columns), optional
             True for the missing cells to fill; the others stay missing. A frame is matched by
-            column names, an array by position. By default all are filled.
+            column names, and with pandas by its index; an array by position. By default all are
+            filled.
         random_state : int, RandomState or None, default=None
             Seed of the draws. None gives the same tables at every call.
 
@@ -296,7 +299,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             Number of completed tables.
         where : table of bool of shape (n_rows, n_columns), optional
             True for the missing cells to fill; the others stay missing. A frame is matched by
-            column names, an array by position. By default all are filled.
+            column names, and with pandas by its index; an array by position. By default all are
+            filled.
         random_state : int, RandomState or None, default=None
             Seed of the draws. None gives the same tables at every call.
 
@@ -579,7 +583,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         message = f"X does not have valid feature names, but {name} was fitted with feature names"
         if labelled:
             message = f"X has feature names, but {name} was fitted without feature names"
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn_at_caller(UserWarning(message))
 
 
 def named(X: Any) -> Any:

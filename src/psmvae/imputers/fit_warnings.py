@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from psmvae._caller import warn_at_caller
 from psmvae.table.errors import Reported
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from torch import Tensor
 
     from psmvae.imputers.deep import DeepImputer
@@ -19,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompleteColumnWarning",
+    "DroppedPredictorsWarning",
     "FewRowsWarning",
     "ImproperDrawsWarning",
     "MaxTimeWarning",
@@ -70,6 +68,24 @@ class ImproperDrawsWarning(Reported, UserWarning):
         "that intervals by Rubin's rules are too narrow"
     )
     _remedy = "use an imputer with latent variables and draws='proper', or MICEImputer"
+
+
+@dataclass(eq=False, repr=False)
+class DroppedPredictorsWarning(Reported, UserWarning):
+    """Predictors are constant or collinear among the rows with an imputed column observed.
+
+    Attributes
+    ----------
+    predictors : str
+        The predictors, and the columns that they do not predict.
+    """
+
+    predictors: str
+    _problem = (
+        "Predictors are left out of the draws because they are constant or collinear among the "
+        "rows with the imputed column observed (see dropped_): {predictors}"
+    )
+    _remedy = "check whether these columns should predict it, or set predictors"
 
 
 @dataclass(eq=False, repr=False)
@@ -184,18 +200,6 @@ def warn_of_fit(imputer: DeepImputer, x: Tensor, m: Tensor, *, timed_out: bool) 
             found.append(NothingLearnedWarning(error, of_mean))
     for warning in found:
         warn_at_caller(warning)
-
-
-def warn_at_caller(warning: Warning) -> None:
-    """Warn at the line that called the library, through scikit-learn or not."""
-    level, frame = 1, inspect.currentframe()
-    while frame is not None and frame.f_back is not None and _is_internal(frame):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(warning, stacklevel=level)
-
-
-def _is_internal(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] in ("psmvae", "sklearn")
 
 
 def error_of_mean(columns: Columns, x: Tensor, m: Tensor) -> float:

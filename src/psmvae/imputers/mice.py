@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._caller import warn_at_caller
 from psmvae.imputers import checks
 from psmvae.imputers.base import Bools, Callback, Floats
 from psmvae.imputers.blocks import BlockSeed
 from psmvae.imputers.classical import ChainImputer, part_of
 from psmvae.imputers.docstrings import complete
+from psmvae.imputers.fit_warnings import DroppedPredictorsWarning
 from psmvae.multiple.convergence import Convergence
 from psmvae.multiple.pooling import Backend
 from psmvae.table.codec import Encoded
+from psmvae.table.libraries import is_pandas_frame
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -45,9 +47,10 @@ class MICEImputer(ChainImputer):
         Draws of numeric columns. "norm" is Bayesian linear regression: values may lie outside the
         observed range. "pmm" is predictive mean matching (type 1, five donors): every imputed value
         is an observed one. Columns with levels are drawn by logistic regressions.
-    predictors : mapping of str to list of str, optional
+    predictors : mapping of str to list of str, or frame of 0 and 1, optional
         Columns that may predict a column, as a row of R's predictorMatrix. A column that is not
-        named is predicted by all others.
+        named is predicted by all others. A pandas frame is such a matrix: its index has the
+        predicted columns, its columns the predictors.
 
     Attributes
     ----------
@@ -59,7 +62,7 @@ class MICEImputer(ChainImputer):
 
     Warns
     -----
-    UserWarning
+    DroppedPredictorsWarning
         If a predictor that varies in the table is left out, and not only because the column has
         too few observed cells; see `dropped_`.
 
@@ -91,20 +94,15 @@ class MICEImputer(ChainImputer):
     _estimator = "ridge"
 
     method: Literal["norm", "pmm"] = "norm"
-    predictors: Mapping[str, Sequence[str]] | None = None
+    predictors: Mapping[str, Iterable[str]] | Any = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.choice("method", self.method, METHODS)
         if self.predictors is None:
             return
-        if not isinstance(self.predictors, Mapping):
-            raise TypeError(
-                "predictors must map names of columns to lists of names, or be None, "
-                f"got {self.predictors!r}."
-            )
-        for name, given in self.predictors.items():
-            if isinstance(given, str) or not isinstance(given, Sequence):
+        for name, given in self._predictors().items():
+            if isinstance(given, str) or not isinstance(given, Iterable):
                 raise TypeError(f"predictors of {name!r} must be a list of names, got {given!r}.")
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
@@ -191,19 +189,43 @@ class MICEImputer(ChainImputer):
         values = self._model_values(x, m)
         return self.chains_.draw(values, m, n, seed.cells, tilts=self._tilts())
 
+    def _predictors(self) -> Mapping[str, Iterable[str]]:
+        """Return the parameter `predictors` as a mapping."""
+        given: Any = self.predictors
+        if isinstance(given, Mapping):
+            return given
+        if is_pandas_frame(given):
+            names = [str(name) for name in given.columns]
+            rows = given.to_numpy(dtype=bool)
+            return {
+                str(target): [name for name, used in zip(names, row, strict=True) if used]
+                for target, row in zip(given.index, rows, strict=True)
+            }
+        raise TypeError(
+            "predictors must map names of columns to lists of names, be a pandas frame of 0 and "
+            f"1, or None, got {given!r}."
+        )
+
     def _allowed(self) -> Bools | None:
         """Return which columns (second axis) may predict each column; None for all."""
         if self.predictors is None:
             return None
         names, all_names = [column.name for column in self.schema_.modelled], self.schema_.names
-        given = {*self.predictors, *(name for each in self.predictors.values() for name in each)}
+        rows = {target: set(each) for target, each in self._predictors().items()}
+        given = {*rows, *(name for each in rows.values() for name in each)}
         if unknown := [name for name in given if name not in all_names]:
             raise ValueError(
                 f"predictors names unknown columns {quoted(sorted(map(str, unknown)))}; "
                 f"the table has {quoted(all_names)}"
             )
-        rows = [set(self.predictors.get(name, names)) for name in names]
-        return np.array([[name in row for name in names] for row in rows])
+        formulas = self.schema_.formulas
+        if derived := sorted(name for name in given if name in formulas):
+            raise ValueError(
+                f"predictors names {quoted(derived)}, which is derived ({formulas[derived[0]]!r}) "
+                "and left out of the regressions; name the columns of its formula"
+            )
+        allowed = [rows.get(name, set(names)) for name in names]
+        return np.array([[name in row for name in names] for row in allowed])
 
     def _names(self, predictors: NDArray[np.intp]) -> list[str]:
         """Return the names of predictors: a column, or an indicator of one of its levels."""
@@ -235,13 +257,7 @@ class MICEImputer(ChainImputer):
             if name not in few and (names := [each for each in dropped if each not in constant])
         ]
         if listed:
-            warnings.warn(
-                "Predictors are left out of the draws because they are constant or collinear among "
-                f"the rows with the imputed column observed (see dropped_): {'; '.join(listed)}. "
-                "Check whether these columns should predict it, or set predictors.",
-                UserWarning,
-                stacklevel=4,
-            )
+            warn_at_caller(DroppedPredictorsWarning("; ".join(listed)))
 
     def _facts(self) -> dict[str, Any]:
         r_hat = np.concatenate(self.convergence().r_hat())

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._caller import warn_at_caller
 from psmvae.imputers.fit_warnings import (
     CompleteColumnWarning,
     MechanismTimeWarning,
     UnusedSelfMaskWarning,
-    warn_at_caller,
 )
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.settings import SelfMask

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._caller import warn_at_caller
 from psmvae.table.casts import New, as_numpy, holds
 from psmvae.table.cells import MAX_WHOLE, Cells, is_integer
 from psmvae.table.column_checks import is_constant, stray_values, suspect_column
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 # one is further outside than this multiple of the range. The tolerance is for rounding. The range
 # of fewer observed cells than this says little.
 MIN_OUTSIDE, MAX_SHARE_OUTSIDE, MAX_RANGES, RANGE_TOLERANCE = 5, 0.05, 3.0, 1e-6
+# The distance in ranges where fewer cells are observed than the range needs.
+MAX_RANGES_FEW = 10.0
 # Difference of two equal values due to rounding errors, relative to the largest value.
 SAME = 1e-12
 MIN_OBSERVED = 30
@@ -72,6 +74,13 @@ class Codec:
         declared = check_kinds(kinds or {}, frame.names)
         limits = check_bounds(bounds or {}, frame.names)
         formulas = check_derived(derived or {}, frame.names)
+        for parameter, named in (("kinds", declared), ("bounds", limits)):
+            if both := [name for name in named if name in formulas]:
+                raise ValueError(
+                    f"{parameter} names the derived column {both[0]!r}, which is not modelled: its "
+                    f"values follow from {formulas[both[0]].text!r}; state {parameter} of the "
+                    "columns of the formula, or leave the formula out"
+                )
         columns, errors, constant = [], [], []
         suspects: list[Warning | None] = []
         for position, name in enumerate(frame.names):
@@ -97,7 +106,7 @@ class Codec:
         suspects.append(EmptyColumnsWarning(empty) if empty else None)
         suspects.append(ConstantColumnsWarning(tuple(constant)) if constant else None)
         for warning in filter(None, suspects):
-            warnings.warn(warning, stacklevel=2)
+            warn_at_caller(warning)
         check_observed(frame, formulas)
         return cls(Schema(tuple(columns)))
 
@@ -220,7 +229,7 @@ class RangeCheck:
 
     def add(self, column: Column, values: NDArray[np.float64]) -> None:
         """Count the values of a column; a constant column has none outside."""
-        if not column.observed or column.n_observed < MIN_OBSERVED:
+        if not column.observed:
             return
         smallest, largest = column.observed
         # a range may overflow
@@ -243,7 +252,7 @@ class RangeCheck:
             name: count.n_outside for name, count in self._counts.items() if count.is_suspicious
         }
         if found:
-            warnings.warn(OutsideRangeWarning(found), stacklevel=4)
+            warn_at_caller(OutsideRangeWarning(found))
 
 
 @dataclass
@@ -263,6 +272,8 @@ class _Outside:
         """
         expected = 2 / (self.n_observed + 1)
         too_many = self.n_outside > (MAX_SHARE_OUTSIDE + 2 * expected) * self.n_filled
+        if self.n_observed < MIN_OBSERVED:
+            return self.furthest > MAX_RANGES_FEW
         return (too_many and self.n_outside >= MIN_OUTSIDE) or self.furthest > MAX_RANGES
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import graphlib
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._caller import warn_at_caller
 from psmvae.table.casts import New
 from psmvae.table.cells import Cells
 from psmvae.table.errors import FormulaDomainWarning, FormulaError, FormulaMismatchWarning
@@ -76,7 +76,7 @@ def check_observed(frame: Frame, formulas: Mapping[str, Formula]) -> None:
         if wrong.any():
             counts = int(wrong.sum()), int(both.sum())
             warning = FormulaMismatchWarning(name, formula.text, *counts, float(gap.max()))
-            warnings.warn(warning, stacklevel=2)
+            warn_at_caller(warning)
 
 
 class Derivation:
@@ -144,7 +144,7 @@ class Derivation:
         for name, n_rows in self.undefined.items():
             if n_rows:
                 warning = FormulaDomainWarning(name, self._formulas[name].text, n_rows)
-                warnings.warn(warning, stacklevel=4)
+                warn_at_caller(warning)
 
 
 def _numbers(cells: Cells, column: str, formula: Formula) -> Floats:

@@ -30,6 +30,7 @@ class ArrowSource:
     """A pyarrow Table."""
 
     has_names = True
+    index = None
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table

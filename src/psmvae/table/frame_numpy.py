@@ -22,6 +22,7 @@ class ArraySource:
     """A 2-D NumPy array; its columns are x0, x1, ..."""
 
     has_names = False
+    index = None
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = array

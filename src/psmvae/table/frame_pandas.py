@@ -36,7 +36,7 @@ class PandasSource:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.frame = frame
-        self.n_rows = len(frame)
+        self.n_rows, self.index = len(frame), frame.index
         self.names = tuple(str(label) for label in frame.columns)
 
     def read(self, position: int) -> Cells:

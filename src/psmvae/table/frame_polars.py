@@ -27,6 +27,7 @@ class PolarsSource:
     """A polars DataFrame."""
 
     has_names = True
+    index = None
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame

@@ -24,11 +24,15 @@ __all__ = ["Frame", "array_names", "open_table"]
 
 
 class _Source(Protocol):
-    """A table of one library. `replace` takes new values by the positions of their columns."""
+    """A table of one library. `replace` takes new values by the positions of their columns.
+
+    ``index`` are the labels of the rows, which only pandas has.
+    """
 
     names: tuple[str, ...]
     n_rows: int
     has_names: bool
+    index: Any
 
     def read(self, position: int) -> Cells: ...
     def replace(self, new: Mapping[int, New]) -> Any: ...
@@ -42,6 +46,7 @@ class Frame:
 
     def __init__(self, source: _Source) -> None:
         self.names, self.n_rows, self.has_names = source.names, source.n_rows, source.has_names
+        self.index = source.index
         self._source = source
         self._cells: dict[int, Cells] = {}
 

@@ -14,7 +14,8 @@ from psmvae.table.wording import quoted
 def read_where(where: Any, frame: Frame) -> NDArray[np.bool_] | None:
     """Return the cells to fill, ``(row, column)`` in the order of the table; None means all.
 
-    A frame is matched by column names, if the table has names too, and an array by position.
+    A frame is matched by column names, if the table has names too, and an array by position. Rows
+    of two pandas frames are matched by their index.
     """
     if where is None:
         return None
@@ -32,13 +33,28 @@ def read_where(where: Any, frame: Frame) -> NDArray[np.bool_] | None:
         columns = [order[name] for name in frame.names]
     else:
         columns = list(positions)
+    rows = _rows(given, frame)
     wanted = np.empty(expected, dtype=bool)
     for position, column in zip(positions, columns, strict=True):
         cells = given.cells(column)
         if cells.family != "bool" or cells.missing_rows.size:
             raise TypeError(
                 f"where must hold True or False in every cell, but column {cells.name!r} is of "
-                f"type {cells.dtype}{' with missing cells' if cells.missing_rows.size else ''}"
+                f"type {cells.dtype}{' with missing cells' if cells.missing_rows.size else ''}; "
+                "use .astype(bool) for 0 and 1"
             )
-        wanted[:, position] = cells.raw
+        wanted[:, position] = cells.raw[rows]
     return wanted
+
+
+def _rows(given: Frame, frame: Frame) -> Any:
+    """Return the rows of `where` in the order of the table."""
+    if given.index is None or frame.index is None or given.index.equals(frame.index):
+        return slice(None)
+    position = given.index.get_indexer(frame.index) if given.index.is_unique else np.array([-1])
+    if (position < 0).any():
+        raise ValueError(
+            "where must have the index of X; use .set_axis(X.index) if its rows are in the order "
+            "of X"
+        )
+    return position
