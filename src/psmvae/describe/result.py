@@ -146,8 +146,9 @@ def missingness(
         A pandas or polars DataFrame, a pyarrow Table, a 2-D NumPy array or a list of rows, as the
         imputers read them.
     max_rows : int or None, default=10_000
-        Little's test uses so many rows drawn at random, and each joint model so many rows with up
-        to half of them missing. All other results use every row. None: all rows.
+        Maximum number of rows, drawn at random, for Little's test and for each joint model. In the
+        rows of a joint model, the rarer of missing and observed cells of the column makes up to one
+        half. All other results use every row. None uses all rows.
     random_state : int, numpy.random.Generator or None, default=0
         Seed of the folds of cross-validation and of the rows that are drawn.
 

@@ -221,9 +221,9 @@ class ChainImputer(MatrixImputer):
         Standardise each column by its observed mean and standard deviation first, as the paper
         does. False passes the numbers to scikit-learn's `IterativeImputer` unchanged.
     mask_model : {"none", "auto", "self"} or SelfMask, default="none"
-        Why cells are missing. "none": missing at random. "auto": for each column, the value of a
-        cell is compared with the other columns as the explanation of its mask, and where it
-        explains the mask as well or nearly so, imputations are corrected for it; see `mechanism_`.
+        Why cells are missing. "none": missing at random. "auto": for each column, two explanations
+        of its mask are compared: its own value and the other columns. Where the value is chosen,
+        imputations are corrected for it; see `mechanism_`.
         "self": the value of each cell decides whether it is missing; `SelfMask` says so for some
         columns.
 

@@ -61,9 +61,9 @@ class PSMVAEImputer(SetsMixin, ELBOImputer):
     Parameters
     ----------
     mask_model : str, SelfMask or mask model, default="auto"
-        Why cells are missing. "auto": the model is "latent"; then, for each column, the value of a
-        cell is compared with the other columns as the explanation of its mask, and where it
-        explains the mask as well or nearly so, imputations are corrected for it; see `mechanism_`.
+        Why cells are missing. "auto": the model is "latent". After training, two explanations of
+        the mask of each column are compared: its own value and the other columns. Where the value
+        is chosen, imputations are corrected for it; see `mechanism_`.
         "self": the value of each cell decides whether it is missing; `SelfMask` says so for some
         columns, and takes what is known, such as the sign. "latent": p(m|z,r), the paper's
         model (b).

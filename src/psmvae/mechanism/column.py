@@ -211,7 +211,7 @@ class Finding:
         The fitted log odds γ; None where cells are taken to be missing at random. `Mechanism.odds`
         returns them as a table.
     n_joint : int
-        Number of missing cells in rows where another column is missing that is never missing
+        Number of missing cells in rows where another column is missing that is hardly ever missing
         without this one, such as an earlier visit. They are explained by that column, and taken to
         be missing at random.
     log_bayes_factors : BayesFactors

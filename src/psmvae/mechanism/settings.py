@@ -13,9 +13,9 @@ SHAPES = ("auto", "straight", "ceiling", "smooth")
 
 @dataclass(frozen=True)
 class SelfMask:
-    """The probability that a cell is missing depends on its value: the odds are exp γ(x_j).
+    """State that the probability of a missing cell depends on its own value.
 
-    γ is estimated from the masks by shadow variables: columns that predict x_j and that do not
+    The odds are exp γ(x_j). γ is estimated from the masks by shadow variables: columns that predict x_j and that do not
     influence its mask, given x_j. Missing cells are imputed from p_obs(x_j | rest) · exp γ(x_j),
     where p_obs is the distribution among the rows where x_j is observed.
 
@@ -30,8 +30,8 @@ class SelfMask:
     shape : {"auto", "straight", "ceiling", "smooth"}, default="auto"
         Shape of γ. "straight" is a logistic regression of the mask on the value. "ceiling" rises
         from a lowest to a highest probability, at once or gradually. "smooth" has one number for
-        each of up to 32 bins. "auto" weights all of them, and regions with odds of their own, by
-        their marginal likelihoods.
+        each of up to 32 bins. "auto" averages these, a constant, and shapes with an interval that
+        has odds of its own, with weights from their marginal likelihoods.
     slope : float or (float, float), optional
         Log odds for one unit of the column (of its logarithm for positive columns, of log(1 + x)
         for counts) if they are known, or mean and standard deviation of a Normal prior. γ is then

@@ -67,9 +67,9 @@ FEW = " Most of these values are missing: the data say little about how they are
 class Mechanism(Mapping[str, Finding]):
     """Explanations of the missing cells of each column, by column name.
 
-    Two explanations of a column's mask are compared by the likelihood of masks that were held out
-    and by Bayes factors: by the other columns (missing at random), and by the value of the cell
-    itself. The comparison cannot prove either of them. It relies on the other columns being shadow
+    Two explanations of the mask of a column are compared: the other columns (missing at random),
+    and the value of the cell itself. The criteria are the likelihood of held-out masks and Bayes
+    factors. The comparison proves neither explanation. It relies on the other columns being shadow
     variables: given the value of the cell, they do not influence whether it is missing.
 
     Parameters
@@ -374,7 +374,7 @@ class Mechanism(Mapping[str, Finding]):
         return np.column_stack(found) if found else np.zeros((len(x), 0))
 
     def sentence(self, column: str) -> str:
-        """Return what was compared and chosen for a column, as one or two sentences.
+        """Return what was compared and chosen for a column, in one to five sentences.
 
         Parameters
         ----------
