@@ -423,6 +423,19 @@ def test_a_statement_about_a_complete_column_is_reported(few_trees):
         assert mechanism_of(table, SelfMask(["b"])) is None
 
 
+def test_findings_in_notebooks_and_in_the_console(few_trees):
+    full, rng = numbers(300, 46)
+    table = masked(full, a=step(full, "a", 0.3, 0.8, rng), b=rng.random(300) < 0.2)
+    found = mechanism_of(table)
+    page = found._repr_html_()
+    for name in ("a", "b"):
+        assert f"{found[name].likelihoods.own_value:.3g}" in page
+    assert found.sentence("a").split(".")[-2] in page
+    assert "taken to be missing at random" not in page
+    assert len(repr(found["a"])) < 500
+    assert "chosen='own value'" in repr(found["a"])
+
+
 def test_a_column_that_was_not_examined_is_named(few_trees):
     full, rng = numbers(300, 49)
     found = mechanism_of(masked(full, a=step(full, "a", 0.3, 0.8, rng)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 import numpy as np
@@ -227,10 +227,10 @@ class Finding:
     assumed: bool
     n_missing: int
     n_rows: int
-    tilt: Tilt | None
+    tilt: Tilt | None = field(repr=False)
     n_joint: int = 0
     log_bayes_factors: BayesFactors = NOT_COMPARED
-    alternative: Tilt | None = None
+    alternative: Tilt | None = field(default=None, repr=False)
 
     @property
     def drawn(self) -> Tilt | None:

@@ -15,9 +15,10 @@ SHAPES = ("auto", "straight", "ceiling", "smooth")
 class SelfMask:
     """State that the probability of a missing cell depends on its own value.
 
-    The odds are exp γ(x_j). γ is estimated from the masks by shadow variables: columns that predict x_j and that do not
-    influence its mask, given x_j. Missing cells are imputed from p_obs(x_j | rest) · exp γ(x_j),
-    where p_obs is the distribution among the rows where x_j is observed.
+    The odds are exp γ(x_j). γ is estimated from the masks by shadow variables: columns that predict
+    x_j and that do not influence its mask, given x_j. Missing cells are imputed from
+    p_obs(x_j | rest) · exp γ(x_j), where p_obs is the distribution among the rows where x_j is
+    observed.
 
     Parameters
     ----------

@@ -24,6 +24,8 @@ from psmvae.mechanism.gaussian import Gaussian
 from psmvae.mechanism.leave_one_out import leave_one_out
 from psmvae.mechanism.question import Question, Slope
 from psmvae.mechanism.words import at_risk_words, few_observed
+from psmvae.table.numbers import number, share
+from psmvae.table.sections import Section, as_html, shortened
 from psmvae.table.wording import quoted
 
 Floats = NDArray[np.float64]
@@ -449,6 +451,16 @@ class Mechanism(Mapping[str, Finding]):
         if not self.findings:
             return "No explanations of masks were compared."
         return "\n".join(self.sentence(name) for name in self.findings)
+
+    def _repr_html_(self) -> str:
+        rows = [["column", "missing", "chosen", "nats by its value", "nats by the others"]]
+        for name, one in self.findings.items():
+            nats = [number(each, 3) for each in one.likelihoods[1::-1]]
+            rows.append([name, share(one.n_missing / one.n_rows), one.chosen, *nats])
+        texts = [
+            self.sentence(name) for name, one in self.findings.items() if one.drawn is not None
+        ]
+        return as_html([shortened(Section("Explanations of the missing cells", rows, texts))])
 
     def summary(self, *, backend: Backend = "pandas") -> Any:
         """Return what was compared and chosen, one row for each column with missing cells.
