@@ -1,7 +1,9 @@
 """Tables of all libraries, tables with little to describe, bad input, and the text."""
 
 import json
+from datetime import date, timedelta
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -128,11 +130,34 @@ def test_bad_tables(table, message):
 
 
 def test_all_unsupported_columns_are_named():
-    days = pd.to_datetime(["2020-01-01", None])
+    days = pd.to_timedelta([1, None], unit="D")
     with pytest.raises(UnsupportedColumnsError, match=r"(?s)'from'.*'to'"):
         psmvae.missingness(pd.DataFrame({"from": days, "to": days}))
     with pytest.raises(UnsupportedColumnError, match="'from' is of type"):
         psmvae.missingness(pd.DataFrame({"from": days}))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_dates_are_numbers(library):
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 1000, 200)
+    values = {"y": np.where(days > 600, None, rng.normal(size=200)).tolist()}
+    plain = {"day": [None if k < 20 else float(day) for k, day in enumerate(days)], **values}
+    dates = [None if k < 20 else date(2020, 1, 1) + timedelta(int(day))
+             for k, day in enumerate(days)]  # fmt: skip
+    make = {
+        "pandas": lambda d: pd.DataFrame({"day": pd.to_datetime(d["day"])} | values),
+        "polars": pl.DataFrame,
+        "pyarrow": pa.table,
+    }[library]
+    found = psmvae.missingness(make({"day": dates, **values}))
+    # the fraction keeps the days from being integers
+    plain["day"] = [None if day is None else day + 0.5 for day in plain["day"]]
+    expected = psmvae.missingness(pd.DataFrame(plain).astype({"y": float}))
+    assert found.little.statistic == pytest.approx(expected.little.statistic, rel=1e-6)
+    for name in ("rates", "predictors", "joint"):
+        one, other = (nw.from_native(getattr(each, name)).to_pandas() for each in (found, expected))
+        pd.testing.assert_frame_equal(one, other, check_dtype=False, rtol=1e-6)
 
 
 @pytest.mark.parametrize("max_rows", [0, 99, -1])

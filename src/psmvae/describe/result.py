@@ -163,7 +163,7 @@ def missingness(
         If the table has no rows or no columns, a column holds infinity, or `max_rows` is below
         100.
     UnsupportedColumnError
-        If a column has a type that no kind can model, such as a date.
+        If a column has a type that no kind can model, such as a list. Dates are read as numbers.
 
     Warns
     -----

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +36,7 @@ class Variable:
 
 
 def read_variables(table: Any) -> list[Variable]:
-    """Read all columns, with the kinds that the imputers infer."""
+    """Read all columns, with the kinds that the imputers infer; dates are numbers."""
     frame = open_table(table)
     variables: list[Variable] = []
     errors: list[UnsupportedColumnError] = []
@@ -43,11 +44,26 @@ def read_variables(table: Any) -> list[Variable]:
         try:
             variables.append(_read(frame, position))
         except UnsupportedColumnError as error:
+            if (times := _times(table, position)) is not None:
+                variables.append(Variable(frame.names[position], "real", times))
+                continue
             # reported together, so that the user need not find them one at a time
             errors.append(error)
     if errors:
         raise errors[0] if len(errors) == 1 else UnsupportedColumnsError.joining(errors)
     return variables
+
+
+def _times(table: Any, position: int) -> Floats | None:
+    """Return a column of dates or times of day as numbers, None for other columns."""
+    native = nw.from_native(table, eager_only=True, pass_through=True)
+    if not isinstance(native, nw.DataFrame):
+        return None
+    column = native[:, position]
+    if not isinstance(column.dtype, nw.Date | nw.Datetime):
+        return None
+    found = column.dt.timestamp("ms").cast(nw.Float64).to_numpy()
+    return np.where(column.is_null().to_numpy(), np.nan, found)
 
 
 def _read(frame: Frame, position: int) -> Variable:
