@@ -109,9 +109,11 @@ def test_a_column_that_is_not_shown_is_not_claimed_to_be_missing_at_random():
     imputer = psmvae.MICEImputer(mask_model="auto", max_iter=2, random_state=0).fit(frame)
     data = collect(frame, imputer, max_columns=1, validate=False)
     assert data["table"]["shown"] == ["w"]
-    assert "on their own values in y (found by a comparison" in data["methods"]["paragraph"]
+    assert "on their own values in y (chosen by a comparison" in data["methods"]["paragraph"]
     sentence = data["summary"]["sentences"][2]
-    assert sentence.endswith("missing because of their own values was found for y.")
+    assert sentence.endswith(
+        "missing because of their own values was chosen by a comparison for y."
+    )
     assert any("The missing cells of y seem" in text for text in data["summary"]["warnings"])
 
 

@@ -47,8 +47,8 @@ def _reasons(parts: Sections) -> str:
     texts = []
     if found := parts.mechanism["own_value_found"]:
         texts.append(
-            f"The values of {listed(found)} explain which of them are missing as well as the other "
-            "columns do."
+            f"The values of {listed(found)} were chosen as the explanation of which of them are "
+            "missing, by a comparison with the other columns."
         )
     if assumed := parts.mechanism["own_value_assumed"]:
         texts.append(f"Values of {listed(assumed)} were assumed to be missing because of them.")

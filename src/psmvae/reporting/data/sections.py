@@ -94,12 +94,12 @@ class Sections:
         if assumed := self.mechanism["own_value_assumed"]:
             texts.append(f"{listed(assumed)} (assumed by the analyst)")
         if found := self.mechanism["own_value_found"]:
-            texts.append(f"{listed(found)} (found by a comparison of explanations of the masks)")
+            texts.append(f"{listed(found)} (chosen by a comparison of explanations of the masks)")
         if texts:
             return (
                 f"missing depending on their own values in {' and in '.join(texts)}, and "
                 f"{imputer_words.assumption(self.imputer)} in all other columns"
-                f"{_narrowly(getattr(self.imputer, 'mechanism_', {}))}"
+                f"{_narrowly(getattr(self.imputer, 'mechanism_', None) or {})}"
             )
         return _of_mask_model(self.imputer)
 

@@ -108,7 +108,7 @@ def _mechanism(parts: Sections) -> str:
         f"{verb} for {listed(columns)}"
         for verb, columns in (
             ("assumed", parts.mechanism["own_value_assumed"]),
-            ("found", parts.mechanism["own_value_found"]),
+            ("chosen by a comparison", parts.mechanism["own_value_found"]),
         )
         if columns
     ]
