@@ -121,3 +121,56 @@ def test_other_errors(refused, long, tmp_path, monkeypatch):
     message = refused(1, "sensitivity", long, *FORMULA, *delta, "--plot", new)
     assert "pip install 'psmvae[plot]'" in message
     assert not new.exists()
+
+
+@pytest.fixture(scope="module")
+def study(psmvae, tmp_path_factory):
+    """Five imputations of a table with a derived column, an ordinal one and a positive one."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("study")
+    frame = pd.DataFrame({"arm": rng.choice(["c", "t"], 120), "hgt": rng.normal(1.7, 0.08, 120)})
+    frame["wgt"] = (22 * frame["hgt"] ** 2 + rng.normal(0, 8, 120)).mask(rng.random(120) < 0.3)
+    frame["bmi"] = frame["wgt"] / frame["hgt"] ** 2
+    frame["edu"] = rng.choice(["Top", "Low", "Mid"], 120)
+    frame["edu"] = frame["edu"].mask(rng.random(120) < 0.3)
+    frame["stay"] = np.exp(rng.normal(1, 1, 120)).round(2) + 0.01
+    frame["stay"] = frame["stay"].mask(rng.random(120) < 0.3)
+    frame.to_csv(folder / "b.csv", index=False)
+    output = folder / "ball.csv"
+    result = psmvae(
+        "impute", folder / "b.csv", "-o", output, "--multiple", 5, "--method", "mice",
+        "--derive", "bmi=wgt / hgt ** 2", "--kind", "edu=ordinal:Low,Mid,Top",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    return output
+
+
+def test_derived_columns_follow_a_shift(psmvae, study):
+    shift = ["--column", "wgt", "--delta", "0:20:3", "--format", "csv"]
+    derive = ["--derive", "bmi=wgt / hgt ** 2"]
+    results = [
+        psmvae("sensitivity", study, "--formula", "bmi ~ arm", *shift, *derive),
+        psmvae("sensitivity", study, "--formula", "I(wgt / hgt ** 2) ~ arm", *shift),
+    ]
+    found, expected = ([float(row["change"]) for row in rows(one.out)] for one in results)
+    # the file has rounded values
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert 0 < abs(found[1]) < abs(found[2])
+
+
+def test_formulas_of_derived_columns_are_checked(refused, study):
+    arguments = ["sensitivity", study, "--formula", "bmi ~ arm", "--column", "wgt", "--delta=0:1:2"]
+    assert "--derive 'bmi' is not" in refused(2, *arguments, "--derive", "bmi")
+    assert "--derive: no column 'bmj'" in refused(2, *arguments, "--derive", "bmj=wgt")
+    assert "no column 'wgh'" in refused(1, *arguments, "--derive", "bmi=wgh / hgt ** 2")
+
+
+def test_a_report_of_a_long_file_takes_formulas(psmvae, study, tmp_path):
+    output = tmp_path / "r.json"
+    result = psmvae(
+        "report", study.parent / "b.csv", "-o", output, "--imputations", study, "--formula",
+        "bmi ~ arm", "--column", "wgt", "--delta", "0:20:3", "--derive", "bmi=wgt / hgt ** 2",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    moved = json.loads(output.read_text())["results"]["tipping"]["estimate"]
+    assert moved[2][0] != moved[0][0]

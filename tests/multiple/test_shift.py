@@ -304,3 +304,15 @@ def test_bad_arguments_are_named():
     holes = tuple(table.assign(b=np.nan) for table in MADE)
     with pytest.raises(ValueError, match="needs the column 'b', which is missing in"):
         MultipleImputation(MADE.original, holes, MADE.mask).shift({"a": {"b > 0": 1}})
+
+
+def test_formulas_of_a_long_table():
+    frame = incomplete()[["a", "b"]]
+    frame["total"] = frame["a"] + frame["b"]
+    imputer = MICEImputer(method="pmm", derived={"total": "a + b"}, random_state=0)
+    mi = imputer.fit(frame).impute_multiple(frame, m=2)
+    read = MultipleImputation.from_long(mi.to_long(), derived={"total": "a + b"})
+    for table, expected in zip(read.shift({"a": 7}), mi.shift({"a": 7}), strict=True):
+        np.testing.assert_allclose(table, expected)
+    with pytest.raises(FormulaError, match="'c'"):
+        MultipleImputation.from_long(mi.to_long(), derived={"total": "a + c"})

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from psmvae.cli.files import check_file_output, check_input, is_text_file
 from psmvae.cli.messages import remedies_as_options
+from psmvae.cli.options import check_known
 from psmvae.multiple import MultipleImputation
+from psmvae.multiple.long_format import KEYS
+from psmvae.table.errors import FormulaError
 from psmvae.table.io import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from psmvae.cli.terminal import Terminal
@@ -25,12 +28,17 @@ def check_paths(table: Path, outputs: Iterable[Path | None], *, force: bool) -> 
     check_input(table)
 
 
-def read_long(path: Path, na: Sequence[str] | None) -> MultipleImputation:
-    """Read the imputations of a long file, at least two."""
+def read_long(
+    path: Path, na: Sequence[str] | None, *, derived: Mapping[str, str] | None = None
+) -> MultipleImputation:
+    """Read the imputations of a long file, at least two, with formulas of derived columns."""
     with remedies_as_options(text_file=is_text_file(path)):
         table = read_table(path, na=na or ())
+    check_known("--derive", derived or {}, [one for one in table.column_names if one not in KEYS])
     try:
-        mi = MultipleImputation.from_long(table)
+        mi = MultipleImputation.from_long(table, derived=derived)
+    except FormulaError:
+        raise
     except ValueError as error:
         raise ValueError(
             f"{path}: {str(error).removesuffix('.')}; psmvae impute --multiple 20 writes "

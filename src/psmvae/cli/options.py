@@ -174,7 +174,7 @@ class ModelOptions:
 
     def formulas(self) -> dict[str, str]:
         """The formulas of derived columns that were given."""
-        return dict(_column_formula(text) for text in self.derive or ())
+        return read_formulas(self.derive)
 
     def given(self) -> list[str]:
         """Names of the options that were given, without --method."""
@@ -272,6 +272,11 @@ def check_known(option: str, columns: Iterable[str], names: Iterable[str]) -> No
             f"{option}: no column {', '.join(map(repr, unknown))} in the table; "
             f"its columns are {', '.join(map(repr, known))}"
         )
+
+
+def read_formulas(derive: Iterable[str] | None) -> dict[str, str]:
+    """Return the formulas of --derive by column."""
+    return dict(_column_formula(text) for text in derive or ())
 
 
 def _given(options: RunOptions | ModelOptions | ModelFiles, *left_out: str) -> list[str]:

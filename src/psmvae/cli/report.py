@@ -71,7 +71,8 @@ def _report_on_imputations(
     files: Files, source: ModelSource, options: ReportOptions, imputations: Path, terminal: Terminal
 ) -> None:
     """Report on the imputations of a long file."""
-    given = source.given()
+    # the long file does not store formulas, and shifted cells need them
+    given = [one for one in source.given() if one != "--derive" or options.column is None]
     if given:
         raise UsageError(f"--imputations has the imputations, so that {given[0]} has no effect")
     inputs = [files.table, imputations]
@@ -81,7 +82,7 @@ def _report_on_imputations(
     with remedies_as_options(text_file=is_text_file(files.table)):
         table = read_input(files, source.run.ignore or ()).modelled
     _check_columns(options, table)
-    mi = long_file.read_long(imputations, files.na)
+    mi = long_file.read_long(imputations, files.na, derived=source.options.formulas())
     _check_same_table(mi, table, imputations, files.table)
     _write_report(files, options, source.run.seed, terminal, mi=mi)
 

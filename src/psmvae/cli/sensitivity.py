@@ -30,7 +30,7 @@ def sensitivity(options: SensitivityOptions, terminal: Terminal) -> None:
     long_file.check_paths(options.table, [options.output, options.plot], force=options.force)
     if options.plot is not None:
         _check_matplotlib()
-    mi = long_file.read_long(options.table, options.na)
+    mi = long_file.read_long(options.table, options.na, derived=options.formulas)
     names = mi.original.column_names
     check_known("--column", [options.column], names)
     check_known("--by", [options.by] if options.by else [], names)

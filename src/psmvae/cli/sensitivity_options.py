@@ -12,6 +12,7 @@ import typer
 
 from psmvae.cli import arguments as a
 from psmvae.cli import formula_options as f
+from psmvae.cli.options import read_formulas
 from psmvae.cli.terminal import UsageError
 
 PICTURES = ("png", "pdf", "svg")
@@ -58,6 +59,16 @@ class SensitivityOptions:
             "combinations are analysed.",
         ),
     ] = None
+    derive: Annotated[
+        list[str] | None,
+        _option(
+            "--derive",
+            metavar="COLUMN=FORMULA",
+            help="Compute a column again from the others wherever one of them was imputed "
+            "(repeatable): 'bmi=wgt / (hgt / 100) ** 2'. Give the formulas of psmvae impute: a "
+            "long file does not store them.",
+        ),
+    ] = None
     term: Annotated[
         str | None,
         f.analysis_option(
@@ -85,7 +96,9 @@ class SensitivityOptions:
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
         f.check_formula(self.formula)
-        self.deltas  # noqa: B018 (parsed to be checked)
+        # parsed to be checked
+        self.deltas  # noqa: B018
+        self.formulas  # noqa: B018
         if self.operation not in _OPERATIONS and not self.operation.startswith("odds of "):
             raise UsageError(
                 f"--operation {self.operation!r} is not add, multiply, odds or 'odds of LEVEL'"
@@ -99,6 +112,11 @@ class SensitivityOptions:
     def deltas(self) -> list[float]:
         """The shifts."""
         return read_deltas(self.delta)
+
+    @property
+    def formulas(self) -> dict[str, str]:
+        """The formulas of derived columns."""
+        return read_formulas(self.derive)
 
 
 def read_deltas(text: str) -> list[float]:

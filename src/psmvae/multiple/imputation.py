@@ -19,6 +19,7 @@ from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
 from psmvae.multiple.shift import shift_tables
+from psmvae.table.derived import check_derived
 from psmvae.table.frames import open_table
 from psmvae.table.libraries import is_arrow_table, is_polars_frame
 from psmvae.table.numbers import share
@@ -325,13 +326,18 @@ class MultipleImputation(Sequence[Any]):
         return stack_tables([self.original, *self.tables])
 
     @classmethod
-    def from_long(cls, table: Any) -> MultipleImputation:
+    def from_long(
+        cls, table: Any, *, derived: Mapping[str, str] | None = None
+    ) -> MultipleImputation:
         """Read the long format that `to_long` and R's ``complete(imp, "long", TRUE)`` write.
 
         Parameters
         ----------
         table : DataFrame
             With columns ``.imp`` and ``.id``, the incomplete table as imputation 0.
+        derived : mapping of str to str, optional
+            Formulas of derived columns, as `derived` of an imputer; `shift` computes them again.
+            The long format does not store them.
 
         Returns
         -------
@@ -341,7 +347,11 @@ class MultipleImputation(Sequence[Any]):
         original, *completed = split_tables(table)
         # cells that are missing in every completed table were not imputed, such as dates
         mask = _missing(original) & ~np.logical_and.reduce([_missing(one) for one in completed])
-        return cls(original, tuple(completed), mask, {"source": LONG_TABLE})
+        info: dict[str, Any] = {"source": LONG_TABLE}
+        if derived:
+            check_derived(derived, open_table(original).names)
+            info["derived"] = dict(derived)
+        return cls(original, tuple(completed), mask, info)
 
 
 def _of_copy(analysis: Callable[[Any], Any], table: Any) -> Any:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psmvae.table.libraries import is_arrow_table, is_pandas_frame
 
-IMPUTATION, ROW = ".imp", ".id"
+KEYS = IMPUTATION, ROW = ".imp", ".id"
 
 
 def stack_tables(tables: Sequence[Any]) -> Any:
