@@ -174,3 +174,24 @@ def test_a_report_of_a_long_file_takes_formulas(psmvae, study, tmp_path):
     assert result.code == 0, result.err
     moved = json.loads(output.read_text())["results"]["tipping"]["estimate"]
     assert moved[2][0] != moved[0][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--delta=-100,0,5"], ["'log(stay)' is not finite in ", " of 120 rows", "at δ = -100"]),
+        (["--operation", "multiply", "--delta=0,0.5,1"], ["with stay = 0;", "at δ = 0"]),
+        (["--by", "arm", "--delta=-100,0"], ["at δ = -100 where arm = c, δ = -100 where arm = t"]),
+    ],
+)
+def test_rows_are_not_left_out_where_a_term_is_not_finite(refused, study, options, parts):
+    formula = ["--formula", "log(stay) ~ arm", "--column", "stay"]
+    message = refused(1, "sensitivity", study, *formula, *options)
+    assert all(part in message for part in parts), message
+
+
+def test_warnings_of_undefined_terms_are_errors_only(psmvae, study):
+    formula = ["--formula", "wgt ~ np.sqrt(Q('stay'))", "--column", "stay"]
+    result = psmvae("sensitivity", study, *formula, "--delta=-100,0")
+    assert result.code == 1
+    assert "warning" not in result.err

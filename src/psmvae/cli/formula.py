@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -33,7 +35,11 @@ def formula_analysis(formula: str, family: str, names: Sequence[str]) -> Callabl
     def fit(table: Any) -> Any:
         frame = table.to_pandas()
         try:
-            y, x = patsy.dmatrices(described, frame, environment, return_type="dataframe")
+            # what is not finite is an error below, and not a warning of NumPy
+            with np.errstate(all="ignore"):
+                y, x = patsy.dmatrices(
+                    described, frame, environment, _left_out_rows(formula, frame), "dataframe"
+                )
         except patsy.PatsyError as error:
             raise UsageError(_explain(formula, error, names)) from error
         y = _response(y, family)
@@ -47,6 +53,48 @@ def formula_analysis(formula: str, family: str, names: Sequence[str]) -> Callabl
         return model.fit(tol_criterion="params", tol=1e-8, rtol=1e-8)
 
     return fit
+
+
+def _left_out_rows(formula: str, frame: Any) -> Any:
+    """Return patsy's action for missing values: rows with a missing column are left out.
+
+    A factor that is not finite where its columns have values, such as log(x) of a negative x, is an
+    error: to leave out these rows would be another analysis.
+    """
+    import patsy
+
+    class Action(patsy.NAAction):  # type: ignore[misc, unused-ignore]
+        def is_numerical_NA(self, arr: Any) -> Any:
+            finite = np.isfinite(arr)
+            return ~(finite.all(axis=1) if finite.ndim > 1 else finite)
+
+        def handle_NA(self, values: Any, is_NAs: Any, origins: Any) -> Any:
+            for left_out, origin in zip(is_NAs, origins, strict=True):
+                if origin is not None:
+                    _check_defined(formula, origin.relevant_code(), np.asarray(left_out), frame)
+            return super().handle_NA(values, is_NAs, origins)
+
+    return Action()
+
+
+def _check_defined(formula: str, factor: str, left_out: Any, frame: Any) -> None:
+    """Refuse a factor that is not finite in rows where its columns have values."""
+    parts = list(ast.walk(ast.parse(factor.strip(), mode="eval")))
+    # the names of columns, as they are or in Q('a name')
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    names |= {part.value for part in parts if isinstance(part, ast.Constant)}
+    columns = [name for name in frame.columns if name in names]
+    rows = np.flatnonzero(left_out & frame[columns].notna().to_numpy().all(axis=1))
+    if rows.size:
+        example = {name: frame[name].iloc[rows[0]] for name in columns}
+        values = ", ".join(
+            f"{name} = {value:.6g}" if isinstance(value, Real) else f"{name} = {value}"
+            for name, value in example.items()
+        )
+        raise ValueError(
+            f"--formula {formula!r}: {factor!r} is not finite in {rows.size:,} of {len(frame):,} "
+            f"rows, such as one with {values}"
+        )
 
 
 def _response(y: Any, family: str) -> Any:

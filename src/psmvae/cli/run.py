@@ -54,7 +54,7 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
         discard(sys.stdout)
         return _BROKEN_PIPE
     except UsageError as error:
-        terminal.line(f"error: {error}")
+        terminal.line(f"error: {_message(error)}")
         return 2
     except _PARSER_ERROR as error:
         # typer lists the choices of an option on several lines: join them into one
@@ -65,15 +65,21 @@ def run_app(app: typer.Typer, name: str, argv: Sequence[str] | None = None) -> i
         terminal.line("error: interrupted")
         return error.exit_code if isinstance(error, _Interrupted) else 128 + signal.SIGINT
     except _FAILURES as error:
-        # messages of scikit-learn and torch can have several lines
-        lines = str(error).split("\n") if str(error) else [type(error).__name__]
-        terminal.line("error: " + " ".join(line.strip() for line in lines if line.strip()))
+        terminal.line(f"error: {_message(error)}")
         return 1
     finally:
         # registered last, and so called before what PyTorch does at the exit of the process
         atexit.unregister(_ignore_interrupts)
         atexit.register(_ignore_interrupts)
     return code if isinstance(code, int) else 0
+
+
+def _message(error: Exception) -> str:
+    """Return the message of an error and its notes, as one line."""
+    # messages of scikit-learn and torch can have several lines
+    lines = (str(error) or type(error).__name__).split("\n")
+    text = " ".join(line.strip() for line in lines if line.strip())
+    return "; ".join([text, *getattr(error, "__notes__", [])])
 
 
 def _ignore_interrupts() -> None:

@@ -269,8 +269,8 @@ class TippingPoint:
         return "does not turn in this range" if holds.all() else "holds nowhere in this range"
 
     def _place(self, index: Sequence[Any]) -> str:
-        pairs = zip(self.groups, self.axes, index, strict=True)
-        return ", ".join(f"δ = {wording.exact(delta[k])} for {group}" for group, delta, k in pairs)
+        point = [float(delta[k]) for delta, k in zip(self.axes, index, strict=True)]
+        return _place(point, self.by, self.groups)
 
 
 def turning_points(delta: Floats, margin: Floats) -> tuple[float, ...]:
@@ -395,8 +395,12 @@ def tipping_point(
     check_standard_error(chosen, reference)
     rows: list[Inference] = []
     for point in points:
-        # the analysis without a shift has warned
-        rows.append(infer(shifted(point), warn=False)[1])
+        try:
+            # the analysis without a shift has warned
+            rows.append(infer(shifted(point), warn=False)[1])
+        except Exception as error:
+            error.add_note(f"at {_place(point, by, groups)}")
+            raise
         if progress is not None:
             progress(len(rows), len(points))
     shape = [len(delta) for delta in axes]
@@ -406,6 +410,13 @@ def tipping_point(
         column, chosen, operation, by, groups, axes, results, reference, null, alpha, mi.m,
         backend,
     )  # fmt: skip
+
+
+def _place(point: Sequence[float], by: str | None, groups: Sequence[Any]) -> str:
+    """Return values of δ, with their groups if there are any, in words."""
+    where = [f" where {by} = {group}" for group in groups] or [""]
+    pairs = zip(point, where, strict=True)
+    return ", ".join(f"δ = {wording.exact(delta)}{each}" for delta, each in pairs)
 
 
 def _margin(low: Floats, high: Floats, reference: Inference, null: float, alpha: float) -> Floats:
