@@ -256,7 +256,8 @@ def _results(names, rng):
             "groups": [], "estimate": estimate[:, None].tolist(),
             "conf_low": (estimate - 1.1)[:, None].tolist(),
             "conf_high": (estimate + 1.1)[:, None].tolist(),
-            "p_value": [[0.01]] * 21, "holds": (estimate[:, None] > 1.1).tolist(), "sentence": "",
+            "p_value": [[0.01]] * 21, "holds": (estimate[:, None] > 1.1).tolist(), "points": [4.5],
+            "sentence": "",
         },
     }  # fmt: skip
 
@@ -268,7 +269,7 @@ def tipping_map(data):
     return {
         **data["results"]["tipping"], "axes": [one.tolist(), two.tolist()],
         "margin": (estimate - 1.1).tolist(),
-        "groups": ["treated", "placebo"], "estimate": estimate.tolist(),
+        "groups": ["treated", "placebo"], "estimate": estimate.tolist(), "points": [],
         "conf_low": (estimate - 1.1).tolist(), "conf_high": (estimate + 1.1).tolist(),
         "p_value": np.full(estimate.shape, 0.01).tolist(), "holds": (estimate > 1.1).tolist(),
     }  # fmt: skip

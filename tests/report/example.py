@@ -279,6 +279,7 @@ def _results():
             "p_value": p_value,
             "margin": [[0.05 + 0.05 * value] for value in delta],
             "holds": [[value[0] < 0.05] for value in p_value],
+            "points": [-1.0],
             "sentence": "The conclusion changes at δ = -1.",
         },
     }

@@ -362,6 +362,7 @@ def _results(names):
             "p_value": [[0.001], [0.001], [0.002], [0.04], [0.5]],
             "margin": [[0.4], [0.3], [0.2], [0.01], [-0.2]],
             "holds": [[True], [True], [True], [True], [False]],
+            "points": [1.1],
             "sentence": "The conclusion turns at δ = 1.10.",
         },
     }

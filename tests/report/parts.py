@@ -130,6 +130,6 @@ def results():
             "conf_low": [[1.0, 0.2], [0.5, -1.0]], "conf_high": [[3.0, 2.0], [2.5, 1.2]],
             "margin": [[1.0, 0.2], [0.5, -1.0]],
             "p_value": [[0.001, 0.02], [0.01, None]], "holds": [[True, True], [True, False]],
-            "sentence": "It turns.",
+            "points": [], "sentence": "It turns.",
         },
     }  # fmt: skip

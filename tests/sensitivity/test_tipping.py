@@ -13,7 +13,7 @@ from scipy import stats
 
 from psmvae import MICEImputer, MultipleImputation, tipping_point
 from psmvae.multiple import MissingInformationWarning
-from psmvae.sensitivity import TippingPoint
+from psmvae.sensitivity import TippingPoint, wording
 from psmvae.sensitivity.inference import Inference
 
 FOLDER = Path(__file__).parent
@@ -101,20 +101,66 @@ def test_the_conclusion_turns_where_the_limit_crosses_zero(trial):
     np.testing.assert_array_equal(both.holds, both.results["p_value"] < 0.05)
 
 
-def test_interpolated_points(trial):
-    only = MultipleImputation(
-        trial.original,
-        trial.tables,
-        trial.mask & (trial.original["arm"] == "treated").to_numpy()[:, None],
+@pytest.fixture(scope="module")
+def treated(trial):
+    """The trial, where only the treated have imputed cells."""
+    rows = (trial.original["arm"] == "treated").to_numpy()[:, None]
+    return MultipleImputation(trial.original, trial.tables, trial.mask & rows)
+
+
+@pytest.mark.parametrize("deltas", [np.linspace(-400, 400, 5), [-60, 5], np.linspace(-6, 0, 9)])
+def test_points_are_as_exact_as_those_of_a_fine_grid(treated, deltas):
+    fine = tipping_point(treated, difference, "y", np.linspace(-5.5, -4.5, 101))
+    turns = fine.axes[0][np.flatnonzero(np.diff(fine.holds))]
+    assert len(turns) == 1
+    seen = []
+    found = tipping_point(treated, difference, "y", deltas, progress=lambda *at: seen.append(at))
+    # the gap of the fine grid
+    assert turns[0] <= found.points[-1] <= turns[0] + 0.01
+    assert f"turns at δ = {wording.number(found.points[0])}" in found.sentence()
+    # the summary has the given values only
+    assert found.summary()["delta"].tolist() == list(deltas)
+    n = len(deltas)
+    assert seen[:n] == [(k + 1, n) for k in range(n)]
+    assert n < len(seen) <= n + 10 * len(found.points)
+    assert seen[n:] == [(k + 1, k + 1) for k in range(n, len(seen))]
+
+
+def test_points_of_odds_that_change_in_steps():
+    rng = np.random.default_rng(0)
+    drawn = [rng.random(300) < 0.5 for _ in range(20)]
+    mask = np.arange(300) < 60
+    tables = tuple(pd.DataFrame({"v": np.where(mask, one, drawn[0])}) for one in drawn)
+    original = pd.DataFrame({"v": pd.Series(drawn[0]).mask(mask)})
+    mi = MultipleImputation(original, tables, mask[:, None])
+
+    def rate(table):
+        return {"rate": (table["v"].mean(), 0.25 / 300)}
+
+    wide, narrow = (
+        tipping_point(mi, rate, "v", deltas, operation="odds", null=0.5)
+        for deltas in ([0.01, 1], np.geomspace(0.01, 1, 60))
     )
-    coarse = tipping_point(only, difference, "y", np.linspace(-6, 0, 9))
-    fine = tipping_point(only, difference, "y", np.linspace(-6, 0, 61))
-    assert len(coarse.points) == len(fine.points) == 1
-    assert coarse.points[0] == pytest.approx(fine.points[0], abs=0.03)
-    assert f"turns at δ = {coarse.points[0]:.2f}" in coarse.sentence()
-    # the grid need not have the neutral value
-    beyond = tipping_point(only, difference, "y", [-7, -6])
-    assert -6 < beyond.points[0] < 0
+    assert len(wide.points) == 1
+    assert wide.points == pytest.approx(narrow.points, abs=0.01)
+
+
+def test_a_point_outside_the_grid_is_said_to_be(treated):
+    inside = tipping_point(treated, difference, "y", [-6, 0])
+    for deltas, where in (([-7, -6], "above"), ([0.5, 1], None)):
+        found = tipping_point(treated, difference, "y", deltas)
+        if where is None:
+            assert found.points == ()
+        else:
+            assert found.points == pytest.approx(inside.points, rel=2e-3)
+            assert f", {where} the range analysed." in found.sentence()
+    mirrored = tipping_point(
+        treated, lambda t: {"d": (-difference(t)["difference"][0], 0.02)}, "y", [-7, -6]
+    )
+    assert "above the range analysed" in mirrored.sentence()
+    ax = pytest.importorskip("matplotlib.figure").Figure().subplots()
+    mirrored.plot(ax)
+    assert ax.get_xlim()[1] == mirrored.points[0]
 
 
 def test_a_conclusion_of_no_difference_turns_too():

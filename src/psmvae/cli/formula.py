@@ -64,11 +64,11 @@ def _left_out_rows(formula: str, frame: Any) -> Any:
     import patsy
 
     class Action(patsy.NAAction):  # type: ignore[misc, unused-ignore]
-        def is_numerical_NA(self, arr: Any) -> Any:
+        def is_numerical_NA(self, arr: Any) -> Any:  # noqa: N802 (a name of patsy)
             finite = np.isfinite(arr)
             return ~(finite.all(axis=1) if finite.ndim > 1 else finite)
 
-        def handle_NA(self, values: Any, is_NAs: Any, origins: Any) -> Any:
+        def handle_NA(self, values: Any, is_NAs: Any, origins: Any) -> Any:  # noqa: N802
             for left_out, origin in zip(is_NAs, origins, strict=True):
                 if origin is not None:
                     _check_defined(formula, origin.relevant_code(), np.asarray(left_out), frame)

@@ -378,6 +378,8 @@ class TippingData(TypedDict):
     margin: list[list[float]]
     """Distance of the limits from ``null``, positive where the conclusion holds."""
     holds: list[list[bool]]
+    points: list[float]
+    """Values of δ at which the conclusion turns; none with groups."""
     sentence: str
 
 

@@ -46,18 +46,20 @@ def draw_curve(
     ax.axhline(null, color=MUTED, lw=1)
     if neutral is not None:
         ax.axvline(neutral, color=MUTED, lw=1, ls=(0, (1, 2)), label="imputation model")
-    middle = (float(np.min(delta)) + float(np.max(delta))) / 2
+    # a conclusion may turn outside the grid
+    shown = [*np.ravel(delta).tolist(), *points]
+    first, last = min(shown), max(shown)
     for k, point in enumerate(points):
         label = None if k else "conclusion turns"
         ax.axvline(point, color=IMPUTED, lw=1.5, ls=(0, (4, 2)), label=label)
-        left = point > middle
+        left = point > (first + last) / 2
         note(
             ax, point, 1.0, f"δ = {wording.number(point)}", xycoords=("data", "axes fraction"),
             xytext=(-4 if left else 4, -3), textcoords="offset points", va="top",
             ha="right" if left else "left",
         )  # fmt: skip
     frame(ax, spines=("bottom", "left"))
-    ax.set_xlim(float(np.min(delta)), float(np.max(delta)))
+    ax.set_xlim(first, last)
     numbers(ax, "x", count=5)
     numbers(ax, "y")
     titles(ax, x=xlabel, y=ylabel)

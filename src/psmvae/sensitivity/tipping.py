@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from psmvae.multiple import MultipleImputation
 from psmvae.multiple.pooling import Backend
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+# How well a δ at which the conclusion turns is known: a part of itself, or of the gap in the grid.
+_OF_THE_POINT, _OF_THE_GAP = 5e-4, 1e-4
+_LIMITS = ("conf_low", "conf_high")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -63,6 +68,9 @@ class TippingPoint:
         Number of imputations.
     backend : str
         Library of the frame that `summary` returns.
+    turns : tuple of float
+        The values of δ at which the conclusion turns, in ascending order; empty if groups have a δ
+        of their own.
     """
 
     column: str
@@ -77,6 +85,7 @@ class TippingPoint:
     alpha: float
     m: int
     backend: Backend = "pandas"
+    turns: tuple[float, ...] = ()
 
     @property
     def neutral(self) -> float:
@@ -108,22 +117,14 @@ class TippingPoint:
     def points(self) -> tuple[float, ...]:
         """The values of δ at which the conclusion turns, if there is one δ for all rows.
 
-        The confidence limit is interpolated linearly between the values of the grid.
+        They are known to three significant digits, or to 1/10,000 of the gap in the grid. A value
+        between the grid and the δ that changes nothing lies outside the range analysed.
         """
         if len(self.axes) > 1:
             raise ValueError(
                 f"there is a δ for each of {quoted(self.groups)}; see summary and plot."
             )
-        start = _margin(
-            np.array([self.reference.conf_low]),
-            np.array([self.reference.conf_high]),
-            self.reference,
-            self.null,
-            self.alpha,
-        )
-        delta, first = np.unique(np.append(self.axes[0], self.neutral), return_index=True)
-        margin = np.append(self.margin, start)[first]
-        return turning_points(delta, margin)
+        return self.turns
 
     def summary(self) -> Any:
         """Return a frame with one row for each value of δ, or combination of values.
@@ -255,7 +256,7 @@ class TippingPoint:
     def _turned(self) -> str:
         holds = self.holds
         if len(self.axes) == 1:
-            points = " and ".join(f"δ = {wording.number(point)}" for point in self.points)
+            points = " and ".join(self._turn(point) for point in self.points)
             if points:
                 return f"turns at {points}"
         elif not holds.all():
@@ -268,16 +269,39 @@ class TippingPoint:
             )
         return "does not turn in this range" if holds.all() else "holds nowhere in this range"
 
+    def _turn(self, point: float) -> str:
+        low, high = self.axes[0][0], self.axes[0][-1]
+        outside = "" if low <= point <= high else ", below" if point < low else ", above"
+        return f"δ = {wording.number(point)}{outside and f'{outside} the range analysed'}"
+
     def _place(self, index: Sequence[Any]) -> str:
         point = [float(delta[k]) for delta, k in zip(self.axes, index, strict=True)]
         return _place(point, self.by, self.groups)
 
 
-def turning_points(delta: Floats, margin: Floats) -> tuple[float, ...]:
-    """Return the values of δ at which a margin, interpolated linearly, changes its sign."""
-    at = np.flatnonzero((margin[1:] > 0) != (margin[:-1] > 0))
-    share = margin[at] / (margin[at] - margin[at + 1])
-    return tuple((delta[at] + share * (delta[at + 1] - delta[at])).tolist())
+def turning_points(
+    delta: Floats, margin: Floats, margin_at: Callable[[float], float]
+) -> tuple[float, ...]:
+    """Return the values of δ at which a margin changes its sign, by Brent's method.
+
+    ``delta`` are ascending values with the known ``margin``, between which ``margin_at`` is called.
+    """
+    known = dict(zip(delta.tolist(), margin.tolist(), strict=True))
+
+    def at(value: float) -> float:
+        if value not in known:
+            known[value] = margin_at(value)
+        return known[value]
+
+    gaps = [
+        (low, high)
+        for low, high in itertools.pairwise(delta.tolist())
+        if (known[low] > 0) != (known[high] > 0)
+    ]
+    return tuple(
+        float(brentq(at, low, high, xtol=_OF_THE_GAP * (high - low), rtol=_OF_THE_POINT))
+        for low, high in gaps
+    )
 
 
 def tipping_point(
@@ -303,6 +327,10 @@ def tipping_point(
     For each δ the imputed cells are shifted (`MultipleImputation.shift`), the analysis is repeated
     on every completed table, and the estimates are pooled by Rubin's rules, as in R's rbmi. The
     imputations are used again and nothing is refitted.
+
+    With one δ for all rows, each gap of the grid in which the conclusion turns is searched by
+    Brent's method, with about five further analyses, until δ is known to three significant digits or
+    to 1/10,000 of the gap. `summary` has the values that were given, `points` those that were found.
 
     Parameters
     ----------
@@ -338,7 +366,8 @@ def tipping_point(
     n_jobs : int, optional
         Number of processes, as in joblib. None runs in this process.
     progress : callable, optional
-        Called with the number of finished values of δ and their total.
+        Called with the number of finished values of δ and their total. A value at which the
+        analysis is repeated to find where the conclusion turns adds one to both.
 
     Returns
     -------
@@ -393,23 +422,45 @@ def tipping_point(
     shifted(points[0])
     chosen, reference, backend = infer(mi, warn=True)
     check_standard_error(chosen, reference)
-    rows: list[Inference] = []
-    for point in points:
+    n_done = 0
+
+    def at(*point: float) -> Inference:
+        nonlocal n_done
         try:
             # the analysis without a shift has warned
-            rows.append(infer(shifted(point), warn=False)[1])
+            found = infer(shifted(point), warn=False)[1]
         except Exception as error:
             error.add_note(f"at {_place(point, by, groups)}")
             raise
+        n_done += 1
         if progress is not None:
-            progress(len(rows), len(points))
+            progress(n_done, max(n_done, len(points)))
+        return found
+
+    rows = [at(*point) for point in points]
     shape = [len(delta) for delta in axes]
     columns = zip(Inference._fields, np.array(rows).T, strict=True)
     results = {name: values.reshape(shape) for name, values in columns}
-    return TippingPoint(
+    result = TippingPoint(
         column, chosen, operation, by, groups, axes, results, reference, null, alpha, mi.m,
         backend,
     )  # fmt: skip
+    if len(axes) > 1:
+        return result
+
+    def margin(*found: Inference) -> Floats:
+        low, high = (np.array([getattr(one, end) for one in found]) for end in _LIMITS)
+        return _margin(low, high, reference, null, alpha)
+
+    # the δ that changes nothing need not be in the grid
+    known = {result.neutral: reference} | dict(zip(axes[0].tolist(), rows, strict=True))
+    delta = sorted(known)
+    turns = turning_points(
+        np.array(delta),
+        margin(*(known[one] for one in delta)),
+        lambda value: float(margin(at(value))[0]),
+    )
+    return replace(result, turns=turns)
 
 
 def _place(point: Sequence[float], by: str | None, groups: Sequence[Any]) -> str:

@@ -198,5 +198,6 @@ def tipping_data(found: TippingPoint) -> TippingData:
         "p_value": [[number(value) for value in row] for row in results["p_value"]],
         "margin": grid(found.margin).tolist(),
         "holds": grid(found.holds).tolist(),
+        "points": list(found.turns),
         "sentence": found.sentence(),
     }

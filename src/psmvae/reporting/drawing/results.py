@@ -13,7 +13,6 @@ from psmvae.graphics.palette import BG, MUTED, OBSERVED
 from psmvae.reporting.data.texts import level
 from psmvae.reporting.schema import AssumptionRow, EstimateRow, TippingData
 from psmvae.sensitivity.plots import delta_label, draw_curve, draw_intervals, draw_map
-from psmvae.sensitivity.tipping import turning_points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +72,7 @@ def draw_tipping(ax: Axes, data: TippingData) -> None:
     if len(axes) == 1:
         draw_curve(
             ax, axes[0], estimate[:, 0], low[:, 0], high[:, 0], null=data["null"],
-            points=turning_points(axes[0], margin[:, 0]), neutral=data["neutral"],
+            points=data["points"], neutral=data["neutral"],
             interval=f"{level(data['alpha'])} interval", xlabel=delta, ylabel=term,
         )  # fmt: skip
         return
