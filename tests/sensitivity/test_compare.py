@@ -229,3 +229,23 @@ def test_terms_must_agree():
 
     with pytest.raises(ValueError, match=r"\['b'\] under 'complete cases' and \['a'\] under 'mar'"):
         compare(["complete cases", "mar"], uneven)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize(
+    ("result", "match"),
+    [((np.nan, 1.0), "estimate of 'a' is nan under"), ((1.0, np.nan), "no standard error of 'a'")],
+)
+def test_every_assumption_needs_an_estimate(result, match, complete):
+    def failing(table):
+        return {"a": result if (len(table) < N) == complete else (1.0, 1.0)}
+
+    label = "complete cases" if complete else "mar"
+    with pytest.raises(ValueError, match=f"{match}.*'{label}'|under '{label}'"):
+        compare(["complete cases", "mar"], failing)
+
+
+def test_an_unknown_term_is_reported_before_imputers_are_fitted(monkeypatch):
+    monkeypatch.setattr(MICEImputer, "fit", lambda self, X: 1 / 0)
+    with pytest.raises(ValueError, match="unknown term 'x'"):
+        compare(["mar", "complete cases"], term="x")

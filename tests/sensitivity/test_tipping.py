@@ -349,3 +349,36 @@ def test_three_groups_have_no_plot():
         result.plot()
     with pytest.raises(ValueError, match="for each of 'a', 'b', 'c'"):
         result.points  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("result", "match"),
+    [
+        ((np.nan, 1.0), "estimate of 'd' is nan at δ = 9: the analysis must give a number"),
+        ((np.inf, 1.0), "estimate of 'd' is inf at δ = 9"),
+        ((1.0, np.nan), "no standard error of 'd' at δ = 9"),
+    ],
+)
+def test_an_analysis_that_fails_at_one_shift_is_no_conclusion(trial, result, match):
+    def failing(table):
+        return {"d": result if table["y"].max() > 6 else (1.0, 1.0)}
+
+    with pytest.raises(ValueError, match=match):
+        tipping_point(trial, failing, "y", [0, 1, 9])
+
+
+def test_an_error_of_the_analysis_says_at_which_shift(trial):
+    def failing(table):
+        return {"d": (1 / int(table["y"].max() < 6), 1.0)}
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        tipping_point(trial, failing, "y", [0, 9], by="arm")
+    assert caught.value.__notes__ == ["at δ = 0 where arm = control, δ = 9 where arm = treated"]
+
+
+def test_terms_must_be_the_same_at_every_shift(trial):
+    def changing(table):
+        return {"A" if table["y"].max() < 6 else "B": (1.0, 1.0)}
+
+    with pytest.raises(ValueError, match="'A' without a shift and 'B' at δ = 9"):
+        tipping_point(trial, changing, "y", [0, 9])

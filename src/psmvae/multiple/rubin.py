@@ -72,7 +72,9 @@ def pool_scalars(
     m = len(estimate)
     if m < 2:
         raise ValueError(f"Rubin's rules need at least 2 imputations, got {m}.")
-    mean, ubar, b = estimate.mean(0), variance.mean(0), estimate.var(0, ddof=1)
+    with np.errstate(invalid="ignore"):
+        # an infinite estimate has no variance
+        mean, ubar, b = estimate.mean(0), variance.mean(0), estimate.var(0, ddof=1)
     t = ubar + (1 + 1 / m) * b
     with np.errstate(divide="ignore", invalid="ignore"):
         riv = (1 + 1 / m) * b / ubar

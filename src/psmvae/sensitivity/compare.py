@@ -18,7 +18,7 @@ from psmvae.sensitivity.inference import (
     INTERCEPTS,
     Inference,
     check_alpha,
-    check_standard_error,
+    check_result,
     choose_term,
     pooled_inference,
     single_inference,
@@ -243,7 +243,8 @@ def compare_assumptions(
     Raises
     ------
     ValueError
-        If an assumption is unknown, or the imputer cannot make it.
+        If an assumption is unknown, if the imputer cannot make it, or if the analysis does not give
+        an estimate and its standard error under each.
 
     Examples
     --------
@@ -284,33 +285,33 @@ def compare_assumptions(
         fits.check(one)
     options = {"bootstrap": bootstrap, "random_state": seed, "n_jobs": n_jobs}
     pool = {"alpha": alpha, "null": null, "dfcom": dfcom}
-    results: list[Mapping[str, Inference]] = []
-    imputations: list[MultipleImputation | None] = []
-    for one in read:
+    results: dict[str, Mapping[str, Inference]] = {}
+    imputations: dict[str, MultipleImputation | None] = {}
+    # complete cases first: they need no fit, and show whether the analysis has the term
+    for one in sorted(read, key=lambda one: one.base != COMPLETE_CASES):
         if one.base == COMPLETE_CASES:
+            mi = None
             fitted = _complete_cases(X, complete_on).analyse(analyse, **options)  # type: ignore[arg-type]
-            imputations.append(None)
-            results.append(single_inference(read_estimates(fitted[0]), **pool))  # type: ignore[arg-type]
+            found = single_inference(read_estimates(fitted[0]), **pool)  # type: ignore[arg-type]
         else:
             mi = fits.of(one)
             fitted = mi.analyse(analyse, **options)  # type: ignore[arg-type]
-            imputations.append(mi)
             # one warning is enough, for the assumption that others are compared with
             warn = one.label == labels[reference]
-            results.append(pooled_inference(fitted, warn=warn, **pool))  # type: ignore[arg-type]
-    terms = list(results[0])
-    for label, result in zip(labels, results, strict=True):
-        if list(result) != terms:
+            found = pooled_inference(fitted, warn=warn, **pool)  # type: ignore[arg-type]
+        results[one.label], imputations[one.label] = found, mi
+        label, terms = next((label, list(each)) for label, each in results.items())
+        if list(found) != terms:
             raise ValueError(
-                f"the analysis has the terms {terms} under {labels[0]!r} and {list(result)} under "
-                f"{label!r}; it must estimate the same terms under every assumption."
+                f"the analysis has the terms {terms} under {label!r} and {list(found)} under "
+                f"{one.label!r}; it must estimate the same terms under every assumption."
             )
-    kept = terms if term is None else [choose_term(terms, term)]
-    for each in kept:
-        check_standard_error(each, results[-1][each])
+        kept = terms if term is None else [choose_term(terms, term)]
+        for each in kept:
+            check_result(each, found[each], f"under {one.label!r}")
     return AssumptionComparison(
-        tuple(labels), tuple(kept), tuple(results), tuple(imputations), reference, null, alpha,
-        fitted.backend,
+        tuple(labels), tuple(kept), tuple(results[label] for label in labels),
+        tuple(imputations[label] for label in labels), reference, null, alpha, fitted.backend,
     )  # fmt: skip
 
 

@@ -78,12 +78,17 @@ def choose_term(terms: Sequence[str], term: str | None) -> str:
     return term or (slopes or list(terms))[0]
 
 
-def check_standard_error(term: str, one: Inference) -> None:
-    """Raise if an analysis gives an estimate only."""
+def check_result(term: str, one: Inference, where: str) -> None:
+    """Raise if an analysis gives no estimate, or an estimate only."""
+    if not np.isfinite(one.estimate):
+        raise ValueError(
+            f"the estimate of {term!r} is {one.estimate:g} {where}: the analysis must give a "
+            "number for every completed table."
+        )
     if np.isnan(one.p_value):
         raise ValueError(
-            f"the analysis gives no standard error of {term!r}: return estimates with variances, "
-            "or use bootstrap=200."
+            f"the analysis gives no standard error of {term!r} {where}: return estimates with "
+            "variances, or use bootstrap=200."
         )
 
 

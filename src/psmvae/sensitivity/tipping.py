@@ -18,7 +18,7 @@ from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
     Inference,
     check_alpha,
-    check_standard_error,
+    check_result,
     only_term,
     pooled_inference,
 )
@@ -329,8 +329,9 @@ def tipping_point(
     imputations are used again and nothing is refitted.
 
     With one δ for all rows, each gap of the grid in which the conclusion turns is searched by
-    Brent's method, with about five further analyses, until δ is known to three significant digits or
-    to 1/10,000 of the gap. `summary` has the values that were given, `points` those that were found.
+    Brent's method, with about five further analyses, until δ is known to three significant digits
+    or to 1/10,000 of the gap. `summary` has the values that were given, `points` those that were
+    found.
 
     Parameters
     ----------
@@ -377,8 +378,8 @@ def tipping_point(
     Raises
     ------
     ValueError
-        If the column has no imputed cells, if the term is not one of the analysis, or if the
-        analysis gives no standard errors.
+        If the column has no imputed cells, or if the analysis does not give an estimate of the term
+        and its standard error for every δ.
 
     Examples
     --------
@@ -421,17 +422,24 @@ def tipping_point(
     # a column or an operation that cannot be shifted is reported before any analysis
     shifted(points[0])
     chosen, reference, backend = infer(mi, warn=True)
-    check_standard_error(chosen, reference)
+    check_result(chosen, reference, "without a shift")
     n_done = 0
 
     def at(*point: float) -> Inference:
         nonlocal n_done
+        place = f"at {_place(point, by, groups)}"
         try:
             # the analysis without a shift has warned
-            found = infer(shifted(point), warn=False)[1]
+            name, found, _ = infer(shifted(point), warn=False)
         except Exception as error:
-            error.add_note(f"at {_place(point, by, groups)}")
+            error.add_note(place)
             raise
+        if name != chosen:
+            raise ValueError(
+                f"the analysis estimates {chosen!r} without a shift and {name!r} {place}; it must "
+                "estimate the same term for every δ."
+            )
+        check_result(chosen, found, place)
         n_done += 1
         if progress is not None:
             progress(n_done, max(n_done, len(points)))
