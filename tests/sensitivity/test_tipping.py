@@ -286,6 +286,49 @@ def test_groups_without_imputed_cells_are_left_out(trial):
     result = tipping_point(mi, difference, "y", [0, 1], by="arm")
     assert result.groups == ("treated",)
     assert result.summary().columns[0] == "delta_treated"
+    given = {"control": [0, 5], "treated": [0, 1]}
+    again = tipping_point(mi, difference, "y", given, by="arm")
+    assert again.summary().equals(result.summary())
+    with pytest.raises(ValueError, match=r"'control' of 'arm', and none .* are 'treated'"):
+        tipping_point(mi, difference, "y", {"control": [0, 5]}, by="arm")
+
+
+def test_groups_without_deltas_are_not_shifted(trial, treated):
+    one = tipping_point(trial, difference, "y", {"treated": [-6, 0]}, by="arm")
+    expected = tipping_point(treated, difference, "y", [-6, 0])
+    np.testing.assert_array_equal(one.results["estimate"], expected.results["estimate"])
+    assert one.points == expected.points
+
+
+def test_many_groups_are_refused_before_any_analysis(trial):
+    names = [f"site {k}" for k in range(200)]
+    tables = tuple(table.assign(site=names) for table in trial)
+    mi = MultipleImputation(
+        trial.original.assign(site=names), tables, np.column_stack([trial.mask, [False] * 200])
+    )
+    with pytest.raises(
+        ValueError, match=r"'site' has \d+ groups .* which makes 8,589,934,592 combinations"
+    ):
+        tipping_point(mi, lambda table: 1 / 0, "y", [0, 1], by="site")
+
+
+def test_groups_of_whole_floats_are_named_without_a_fraction(trial):
+    arm = (trial.original["arm"] == "treated").astype(float)
+    mi = MultipleImputation(
+        trial.original.assign(arm=arm), tuple(t.assign(arm=arm) for t in trial), trial.mask
+    )
+
+    def mean(table):
+        return {"mean": (table["y"].mean(), 0.01)}
+
+    found = tipping_point(mi, mean, "y", [0, 1], by="arm").summary()
+    assert found.columns[:2].tolist() == ["delta_0", "delta_1"]
+
+
+@pytest.mark.parametrize("given", ["original", "tables"])
+def test_tables_are_no_multiple_imputation(trial, given):
+    with pytest.raises(TypeError, match=r"impute_multiple\(X\) or by .*from_long\(table\), got"):
+        tipping_point(getattr(trial, given), difference, "y", [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -296,7 +339,11 @@ def test_groups_without_imputed_cells_are_left_out(trial):
         ({"column": "arm", "by": "arm"}, "'arm' has no imputed cells"),
         ({"deltas": [1]}, "at least two"),
         ({"deltas": [1, np.nan]}, "finite"),
-        ({"deltas": {"treated": [0, 1]}, "by": "arm"}, "'control', 'treated'"),
+        ({"deltas": {"treatd": [0, 1]}, "by": "arm"}, "'treatd', .*are 'control', 'treated'"),
+        ({"deltas": {"treated": [0, 1]}}, "groups 'treated': pass by="),
+        ({"deltas": "0:20:21"}, r"numbers, such as np.linspace\(0, 20, 21\), got '0:20:21'"),
+        ({"deltas": 5}, "at least two"),
+        ({"deltas": range(101), "by": "arm"}, r"2 groups .* 10,201 combinations, more than 10,000"),
         ({"by": "site"}, "no column 'site'"),
         ({"by": "y"}, "by='y' has missing values"),
         ({"term": "ratio"}, r"unknown term 'ratio'; the analysis has \['difference'\]"),

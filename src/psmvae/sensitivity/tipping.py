@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ Bools = NDArray[np.bool_]
 
 # How well a δ at which the conclusion turns is known: a part of itself, or of the gap in the grid.
 _OF_THE_POINT, _OF_THE_GAP = 5e-4, 1e-4
+# Combinations of δ that are analysed.
+_MAX_COMBINATIONS = 10_000
 _LIMITS = ("conf_low", "conf_high")
 
 
@@ -342,10 +345,11 @@ def tipping_point(
     column : str
         The column whose imputed cells are shifted.
     deltas : array-like, or mapping of group to array-like
-        At least two values of δ. With `by`, a mapping gives each group its own.
+        At least two values of δ. With `by`, a mapping gives each group its own; groups that are
+        not in it are not shifted.
     by : str, optional
         A column, such as the treatment arm. Each of its values has a δ of its own, and all
-        combinations are analysed. Groups without imputed cells are left out.
+        combinations are analysed, at most 10,000. Groups without imputed cells are left out.
     term : str, optional
         The quantity of interest, if the analysis estimates several. By default the only one
         beside an intercept.
@@ -401,8 +405,19 @@ def tipping_point(
     """
     check_alpha(alpha)
     _check_operation(operation)
-    groups, labels = ((), None) if by is None else _groups(mi, by, column)
-    axes = _axes(deltas, groups)
+    if not isinstance(mi, MultipleImputation):
+        raise TypeError(
+            "mi must be a MultipleImputation, made by imputer.impute_multiple(X) or by "
+            f"MultipleImputation.from_long(table), got {type(mi).__name__}."
+        )
+    groups: tuple[Any, ...] = ()
+    labels = None
+    if by is None:
+        axes = (_axis_of_all(deltas),)
+    else:
+        imputed, labels = _groups(mi, by, column)
+        groups, axes = _axes(deltas, by, imputed)
+        _check_size(groups, axes, by)
     points = list(itertools.product(*(delta.tolist() for delta in axes)))
 
     def shifted(point: Sequence[float]) -> MultipleImputation:
@@ -499,26 +514,65 @@ def _shift_value(operation: str, delta: float) -> Any:
     return f"{'' if operation == 'multiply' else operation} × {delta!r}"
 
 
-def _axes(deltas: Any, groups: tuple[Any, ...]) -> tuple[Floats, ...]:
-    """Return the sorted values of δ for each group."""
+def _axes(
+    deltas: Any, by: str, imputed: Mapping[Any, bool]
+) -> tuple[tuple[Any, ...], tuple[Floats, ...]]:
+    """Return the groups that are shifted, and the sorted values of δ of each."""
+    groups = tuple(group for group, is_imputed in imputed.items() if is_imputed)
     if not isinstance(deltas, Mapping):
-        return (_axis(deltas),) * max(1, len(groups))
-    if set(deltas) != set(groups):
+        return groups, (_axis(deltas),) * len(groups)
+    if unknown := [group for group in deltas if group not in imputed]:
         raise ValueError(
-            f"deltas must have the groups {quoted(groups)} of by, got {quoted(deltas)}."
+            f"deltas has the groups {quoted(unknown)}, which are no values of by={by!r}; its "
+            f"values are {quoted(imputed)}."
         )
-    return tuple(_axis(deltas[group]) for group in groups)
+    shifted = tuple(group for group in groups if group in deltas)
+    if not shifted:
+        raise ValueError(
+            f"deltas has the groups {quoted(deltas)} of {by!r}, and none of them has imputed "
+            f"cells; those that have are {quoted(groups)}."
+        )
+    return shifted, tuple(_axis(deltas[group]) for group in shifted)
+
+
+def _axis_of_all(deltas: Any) -> Floats:
+    if isinstance(deltas, Mapping):
+        raise ValueError(
+            f"deltas has the groups {quoted(deltas)}: pass by=, the column that has these values."
+        )
+    return _axis(deltas)
 
 
 def _axis(deltas: Any) -> Floats:
-    values = np.unique(np.asarray(deltas, dtype=np.float64))
+    try:
+        values = np.unique(np.asarray(deltas, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"deltas must be numbers, such as np.linspace(0, 20, 21), got {deltas!r}."
+        ) from error
     if values.size < 2 or not np.isfinite(values).all():
-        raise ValueError(f"deltas must have at least two different finite values, got {deltas!r}.")
+        raise ValueError(
+            "deltas must have at least two different finite values, such as "
+            f"np.linspace(0, 20, 21), got {deltas!r}."
+        )
     return values
 
 
-def _groups(mi: MultipleImputation, by: str, column: str) -> tuple[tuple[Any, ...], NDArray[Any]]:
-    """Return the values of `by` in rows with imputed cells, and those of all rows."""
+def _check_size(groups: Sequence[Any], axes: Sequence[Floats], by: str) -> None:
+    """Refuse combinations of δ that are too many to be analysed."""
+    n = math.prod(len(axis) for axis in axes)
+    if n > _MAX_COMBINATIONS:
+        number = f"{n:,}" if n < 10**12 else "more than 10^12"
+        raise ValueError(
+            f"{by!r} has {len(groups):,} groups with imputed cells and a δ for each, which makes "
+            f"{number} combinations, more than {_MAX_COMBINATIONS:,}: use a column with fewer "
+            "groups, fewer values of δ, or a mapping of values for the groups that matter; the "
+            "others are then not shifted."
+        )
+
+
+def _groups(mi: MultipleImputation, by: str, column: str) -> tuple[dict[Any, bool], NDArray[Any]]:
+    """Return the values of `by`, with whether they have imputed cells, and those of all rows."""
     frame = open_table(mi[0])
     for name in (by, column):
         if name not in frame.names:
@@ -533,4 +587,9 @@ def _groups(mi: MultipleImputation, by: str, column: str) -> tuple[tuple[Any, ..
     found = set(cells.raw[mi.mask[:, frame.names.index(column)]].tolist())
     if not found:
         raise ValueError(f"column {column!r} has no imputed cells, so nothing can be shifted.")
-    return tuple(level for level in cells.levels() if level in found), cells.raw
+    # a whole number that is stored as a float is named without a fraction
+    levels = [
+        int(level) if isinstance(level, float) and level.is_integer() else level
+        for level in cells.levels()
+    ]
+    return {level: level in found for level in levels}, cells.raw
