@@ -195,3 +195,18 @@ def test_warnings_of_undefined_terms_are_errors_only(psmvae, study):
     result = psmvae("sensitivity", study, *formula, "--delta=-100,0")
     assert result.code == 1
     assert "warning" not in result.err
+
+
+def test_the_order_of_levels_is_declared(psmvae, refused, study):
+    arguments = ["sensitivity", study, "--formula", "wgt ~ edu", "--term", "edu[T.Top]"]
+    arguments += ["--column", "edu", "--operation", "odds", "--delta", "0.5,1,2"]
+    message = refused(1, *arguments)
+    assert "'edu' has 3 levels without an order" in message
+    assert "(--operation 'odds of Top')" in message
+    assert "(--kind edu=ordinal:Low,Mid,Top)" in message
+    assert "levels=" not in message
+    result = psmvae(*arguments, "--kind", "edu=ordinal:Low,Mid,Top")
+    assert result.code == 0, result.err
+    assert "multiplying the odds in the imputed cells of edu" in result.out
+    assert "only the order" in refused(2, *arguments, "--kind", "edu=categorical")
+    assert "no column 'ed'" in refused(2, *arguments, "--kind", "ed=ordinal:Low,Mid,Top")

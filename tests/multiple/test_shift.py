@@ -316,3 +316,42 @@ def test_formulas_of_a_long_table():
         np.testing.assert_allclose(table, expected)
     with pytest.raises(FormulaError, match="'c'"):
         MultipleImputation.from_long(mi.to_long(), derived={"total": "a + c"})
+
+
+def test_the_declared_order_of_levels_is_used():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=200), "n": rng.integers(1, 4, 200).astype(float)})
+    frame["edu"] = np.select([frame["x"] < -0.5, frame["x"] < 0.5], ["Mid", "Low"], "Top")
+    for name in ("edu", "n"):
+        frame[name] = frame[name].mask(rng.random(200) < 0.4)
+    order = ("Top", "Low", "Mid")
+    kinds = {"edu": "ordinal:Top,Low,Mid", "n": "ordinal:3,2,1"}
+    mi = MICEImputer(kinds=kinds, random_state=0).fit(frame).impute_multiple(frame, m=3)
+    assert mi.info["levels"] == {"edu": order, "n": (3, 2, 1)}
+    shifts = {"edu": "odds × 5", "n": "odds × 5"}
+    shifted = mi.shift(shifts)
+    long = MultipleImputation.from_long(mi.to_long(), levels={"edu": order, "n": ["3", "2", "1"]})
+    for table, before, same in zip(shifted, mi, long.shift(shifts), strict=True):
+        assert table["edu"].tolist() == same["edu"].tolist()
+        assert table["n"].mean() == same["n"].mean() < before["n"].mean()
+        assert table["edu"].map(order.index).mean() > before["edu"].map(order.index).mean()
+    # what is given comes first
+    back = mi.shift({"edu": "odds × 5"}, levels={"edu": order[::-1]})
+    assert back[0]["edu"].map(order.index).mean() < mi[0]["edu"].map(order.index).mean()
+
+
+@pytest.mark.parametrize(
+    ("levels", "error", "match"),
+    [
+        (["x", "y"], TypeError, r"levels must map .* in order, such as .*, got \['x', 'y'\]"),
+        ({"gg": ["x", "y"]}, ValueError, "no column 'gg'; the columns are 'a', 'b', 'g', 'arm'"),
+        ({"g": ["x", "y", "x"]}, ValueError, "levels of column 'g' must be distinct"),
+        ({"g": "xy"}, ValueError, "levels of column 'g' must be distinct strings or numbers"),
+        ({"g": 5}, ValueError, "levels of column 'g' must be distinct strings or numbers"),
+    ],
+)
+def test_bad_levels_are_named(levels, error, match):
+    with pytest.raises(error, match=match):
+        MADE.shift({"g": "odds × 2"}, levels=levels)
+    with pytest.raises(error, match=match):
+        MultipleImputation.from_long(MADE.to_long(), levels=levels)

@@ -249,3 +249,17 @@ def test_an_unknown_term_is_reported_before_imputers_are_fitted(monkeypatch):
     monkeypatch.setattr(MICEImputer, "fit", lambda self, X: 1 / 0)
     with pytest.raises(ValueError, match="unknown term 'x'"):
         compare(["mar", "complete cases"], term="x")
+
+
+def test_the_odds_of_declared_levels():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=N), "edu": rng.choice(["Low", "Mid", "Top"], N)})
+    frame["edu"] = frame["edu"].mask(rng.random(N) < 0.3)
+
+    def high(table):
+        return {"high": ((table["edu"] == "Top").mean(), 0.01)}
+
+    imputer = MICEImputer(kinds={"edu": "ordinal:Low,Mid,Top"})
+    assumptions = ["mar", {"shift": {"edu": "odds × 4"}}]
+    found = compare_assumptions(frame, high, assumptions, imputer=imputer, m=3, random_state=0)
+    assert found.summary()["change"][1] > 0.05

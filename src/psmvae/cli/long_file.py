@@ -29,14 +29,20 @@ def check_paths(table: Path, outputs: Iterable[Path | None], *, force: bool) -> 
 
 
 def read_long(
-    path: Path, na: Sequence[str] | None, *, derived: Mapping[str, str] | None = None
+    path: Path,
+    na: Sequence[str] | None,
+    *,
+    derived: Mapping[str, str] | None = None,
+    levels: Mapping[str, Sequence[Any]] | None = None,
 ) -> MultipleImputation:
-    """Read the imputations of a long file, at least two, with formulas of derived columns."""
+    """Read the imputations of a long file, at least two; it stores neither formulas nor orders."""
     with remedies_as_options(text_file=is_text_file(path)):
         table = read_table(path, na=na or ())
-    check_known("--derive", derived or {}, [one for one in table.column_names if one not in KEYS])
+    names = [one for one in table.column_names if one not in KEYS]
+    check_known("--derive", derived or {}, names)
+    check_known("--kind", levels or {}, names)
     try:
-        mi = MultipleImputation.from_long(table, derived=derived)
+        mi = MultipleImputation.from_long(table, derived=derived, levels=levels)
     except FormulaError:
         raise
     except ValueError as error:

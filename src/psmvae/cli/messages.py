@@ -70,6 +70,12 @@ def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
         case e.UnlistedLevelsError(column=column, kind=kind, levels=levels, listed=listed):
             every = ",".join(map(str, (*listed, *levels)))
             return f"list them in their order ({option('--kind', [f'{column}={kind}:{every}'])})"
+        case e.UnorderedLevelsError(column=column, levels=levels):
+            one = option("--operation", [f"odds of {levels[-1]}"])
+            order = option("--kind", [f"{column}=ordinal:{','.join(levels)}"])
+            return (
+                f"name the level whose odds change ({one}), or list them in their order ({order})"
+            )
         case e.OutOfBoundsError(column=column):
             return f"widen --bounds {column}=LOW:HIGH, or correct these values"
         case e.OutsideRangeWarning(columns=counts):

@@ -279,6 +279,23 @@ def read_formulas(derive: Iterable[str] | None) -> dict[str, str]:
     return dict(_column_formula(text) for text in derive or ())
 
 
+def read_orders(kind: Iterable[str] | None) -> dict[str, tuple[Any, ...]]:
+    """Return the levels of --kind COLUMN=ordinal:LEVEL,LEVEL by column, in their order."""
+    from psmvae.table.declared import parse_kind
+
+    orders = {}
+    for text in kind or ():
+        column, given = _column_kind(text)
+        declared = parse_kind(column, given)
+        if declared.kind != "ordinal" or not declared.levels:
+            raise UsageError(
+                f"--kind {text!r}: only the order of levels has an effect here, such as "
+                f"{column}=ordinal:low,middle,high"
+            )
+        orders[column] = declared.levels
+    return orders
+
+
 def _given(options: RunOptions | ModelOptions | ModelFiles, *left_out: str) -> list[str]:
     """Names of the options that were given, in the order of the fields."""
     fields = {name: value for name, value in vars(options).items() if name not in left_out}

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli import long_file
-from psmvae.cli.files import write_text
+from psmvae.cli.files import is_text_file, write_text
 from psmvae.cli.formula import formula_analysis
 from psmvae.cli.formula_options import choose_format
+from psmvae.cli.messages import remedies_as_options
 from psmvae.cli.options import check_known
 from psmvae.cli.pooled_table import ESTIMATES, formatted, show_number, show_p_value
 from psmvae.cli.terminal import UsageError
@@ -30,7 +31,9 @@ def sensitivity(options: SensitivityOptions, terminal: Terminal) -> None:
     long_file.check_paths(options.table, [options.output, options.plot], force=options.force)
     if options.plot is not None:
         _check_matplotlib()
-    mi = long_file.read_long(options.table, options.na, derived=options.formulas)
+    mi = long_file.read_long(
+        options.table, options.na, derived=options.formulas, levels=options.levels
+    )
     names = mi.original.column_names
     check_known("--column", [options.column], names)
     check_known("--by", [options.by] if options.by else [], names)
@@ -38,7 +41,10 @@ def sensitivity(options: SensitivityOptions, terminal: Terminal) -> None:
     first = analysis(mi[0])
     long_file.note_response(first, terminal)
     long_file.warn_of_rows_left_out([first], mi.original.num_rows)
-    with terminal.working("Fitting"):
+    with (
+        remedies_as_options(text_file=is_text_file(options.table)),
+        terminal.working("Fitting"),
+    ):
         result = tipping_point(
             mi,
             analysis,

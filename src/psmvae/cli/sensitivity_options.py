@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from psmvae.cli import arguments as a
 from psmvae.cli import formula_options as f
-from psmvae.cli.options import read_formulas
+from psmvae.cli.options import read_formulas, read_orders
 from psmvae.cli.terminal import UsageError
 
 PICTURES = ("png", "pdf", "svg")
@@ -59,6 +59,15 @@ class SensitivityOptions:
             "combinations are analysed.",
         ),
     ] = None
+    kind: Annotated[
+        list[str] | None,
+        _option(
+            "--kind",
+            metavar="COLUMN=ordinal:LEVELS",
+            help="The levels of a column in their order, for odds (repeatable): "
+            "edu=ordinal:low,middle,high. A long file does not store them.",
+        ),
+    ] = None
     derive: Annotated[
         list[str] | None,
         _option(
@@ -99,6 +108,7 @@ class SensitivityOptions:
         # parsed to be checked
         self.deltas  # noqa: B018
         self.formulas  # noqa: B018
+        self.levels  # noqa: B018
         if self.operation not in _OPERATIONS and not self.operation.startswith("odds of "):
             raise UsageError(
                 f"--operation {self.operation!r} is not add, multiply, odds or 'odds of LEVEL'"
@@ -112,6 +122,11 @@ class SensitivityOptions:
     def deltas(self) -> list[float]:
         """The shifts."""
         return read_deltas(self.delta)
+
+    @property
+    def levels(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of ordinal columns, in their order."""
+        return read_orders(self.kind)
 
     @property
     def formulas(self) -> dict[str, str]:

@@ -317,6 +317,8 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         info = {"imputer": type(self).__name__, "seed": self.seed_, "psmvae": __version__}
         if self.schema_.formulas:
             info["derived"] = self.schema_.formulas
+        if self.schema_.orders:
+            info["levels"] = self.schema_.orders
         return MultipleImputation(X, tuple(tables), mask, info)
 
     def _complete(self, X: Any, n: int, where: Any, random_state: Any) -> tuple[list[Any], Bools]:

@@ -18,7 +18,7 @@ from psmvae.multiple.estimates import Estimates
 from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
-from psmvae.multiple.shift import shift_tables
+from psmvae.multiple.shift import check_levels, shift_tables
 from psmvae.table.derived import check_derived
 from psmvae.table.frames import open_table
 from psmvae.table.libraries import is_arrow_table, is_polars_frame
@@ -42,8 +42,8 @@ class MultipleImputation(Sequence[Any]):
     mask : ndarray of bool, shape (n_rows, n_columns)
         True where a cell was imputed.
     info : mapping
-        How the imputations were made: imputer, seed, version, formulas of derived columns, and
-        the shifts that were applied.
+        How the imputations were made: imputer, seed, version, formulas of derived columns, the
+        order of the levels of ordinal columns, and the shifts that were applied.
 
     Examples
     --------
@@ -250,7 +250,8 @@ class MultipleImputation(Sequence[Any]):
             A label for each row, such as the pattern sets of ``imputer.predict_set(X)``, or bools.
             The keys of the mappings in `delta` are then labels instead of conditions.
         levels : mapping of str to sequence, optional
-            The order of the levels of ordinal columns, where the data type does not have it.
+            The order of the levels of ordinal columns. By default that of the imputer's `kinds`, or
+            of the data type.
         derived : mapping of str to str, optional
             Formulas of columns that are computed again if one of their columns is shifted, as
             `derived` of an imputer. By default those of the imputer.
@@ -299,13 +300,16 @@ class MultipleImputation(Sequence[Any]):
         """
         if derived is None:
             derived = self.info.get("derived")
+        orders = levels
+        if levels is None or isinstance(levels, Mapping):
+            orders = {**self.info.get("levels", {}), **(levels or {})}
         tables = shift_tables(
             self.original,
             self.tables,
             self.mask,
             delta,
             groups=groups,
-            levels=levels,
+            levels=orders,
             derived=derived,
             random_state=random_state,
         )
@@ -327,7 +331,11 @@ class MultipleImputation(Sequence[Any]):
 
     @classmethod
     def from_long(
-        cls, table: Any, *, derived: Mapping[str, str] | None = None
+        cls,
+        table: Any,
+        *,
+        derived: Mapping[str, str] | None = None,
+        levels: Mapping[str, Sequence[Any]] | None = None,
     ) -> MultipleImputation:
         """Read the long format that `to_long` and R's ``complete(imp, "long", TRUE)`` write.
 
@@ -338,6 +346,9 @@ class MultipleImputation(Sequence[Any]):
         derived : mapping of str to str, optional
             Formulas of derived columns, as `derived` of an imputer; `shift` computes them again.
             The long format does not store them.
+        levels : mapping of str to sequence, optional
+            The order of the levels of ordinal columns, for shifts of their odds. Text columns of
+            the long format have none.
 
         Returns
         -------
@@ -351,6 +362,8 @@ class MultipleImputation(Sequence[Any]):
         if derived:
             check_derived(derived, open_table(original).names)
             info["derived"] = dict(derived)
+        if levels:
+            info["levels"] = check_levels(levels, open_table(original).names)
         return cls(original, tuple(completed), mask, info)
 
 

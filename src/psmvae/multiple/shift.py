@@ -15,7 +15,9 @@ from psmvae.multiple.odds import redraw
 from psmvae.table.casts import New
 from psmvae.table.cells import Cells, is_integer
 from psmvae.table.condition import parse_condition
+from psmvae.table.declared import converted_level, distinct_levels
 from psmvae.table.derived import Derivation, check_derived
+from psmvae.table.errors import UnorderedLevelsError
 from psmvae.table.formula import Formula
 from psmvae.table.frames import Frame, open_table
 from psmvae.table.wording import quoted
@@ -73,6 +75,7 @@ def shift_tables(
     frames = [open_table(table) for table in tables]
     names = frames[0].names
     labels = None if groups is None else _read_groups(groups, frames[0].n_rows)
+    orders = check_levels(levels or {}, names)
     new: list[dict[int, New]] = [{} for _ in frames]
     for label, given in delta.items():
         column = str(label)
@@ -82,13 +85,27 @@ def shift_tables(
         if not imputed.any():
             raise ValueError(f"column {column!r} has no imputed cells, so nothing can be shifted.")
         parts = _read_parts(column, given, imputed, frames, labels)
-        order = None if levels is None else levels.get(column)
         seed = np.random.SeedSequence([random_state, at])
-        changed = _Column(column, cells, imputed, order, seed).changes(parts)
+        changed = _Column(column, cells, imputed, orders.get(column), seed).changes(parts)
         for each, change in zip(new, changed, strict=True):
             each[at] = change
     shifted = [frame.replace(changes) for frame, changes in zip(frames, new, strict=True)]
     return tuple(_with_derived(original, shifted, names, [str(one) for one in delta], derived))
+
+
+def check_levels(levels: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """Return the orders of levels by column."""
+    if not isinstance(levels, Mapping):
+        raise TypeError(
+            "levels must map names of columns to their levels in order, such as "
+            f"{{'edu': ['Low', 'High']}}, got {levels!r}."
+        )
+    given = {str(name): order for name, order in levels.items()}
+    if unknown := [name for name in given if name not in names]:
+        raise ValueError(
+            f"levels: there is no column {quoted(unknown)}; the columns are {quoted(names)}."
+        )
+    return {name: distinct_levels(name, order) for name, order in given.items()}
 
 
 def read_value(column: str, value: Any) -> Value:
@@ -239,7 +256,9 @@ class _Column:
                 f"column {self.name!r} has numbers with fractions and no levels: odds do not "
                 "apply; add a number, or multiply, '× 0.9'."
             )
-        order = self.order if self.order is not None else first.order
+        order: Sequence[Any] | None = first.order
+        if self.order is not None:
+            order = [converted_level(first, level) for level in self.order]
         if order is None:
             return sorted(found)
         if unlisted := sorted(found - set(order)):
@@ -264,11 +283,8 @@ class _Column:
         ordered = first.ordered or self.order is not None
         if len(levels) == 2 or ordered or (first.family == "number" and first.order is None):
             return None
-        example = f"odds of {_text(levels[-1])} × {value.factor:g}"
-        raise ValueError(
-            f"column {self.name!r} has {len(levels)} levels without an order: name the level whose "
-            f"odds change, {example!r}, or give their order, levels={{{self.name!r}: [...]}}."
-        )
+        texts = tuple(_text(level) for level in levels)
+        raise UnorderedLevelsError(self.name, texts, value.factor)
 
 
 def _text(level: Any) -> str:

@@ -365,7 +365,8 @@ def tipping_point(
     bootstrap : int, optional
         Number of bootstrap samples, for analyses without standard errors.
     levels : mapping of str to sequence, optional
-        The order of the levels of an ordinal column, for odds.
+        The order of the levels of an ordinal column, for odds. By default that of the imputer's
+        `kinds`, or of the data type.
     random_state : int, default=0
         Seed of bootstrap samples and of levels that are re-drawn; the same for every δ.
     n_jobs : int, optional

@@ -21,6 +21,7 @@ from psmvae.table.errors import (
     TooManyLevelsError,
     UnknownLevelsError,
     UnlistedLevelsError,
+    UnorderedLevelsError,
     UnsupportedColumnError,
     UnsupportedColumnsError,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "TooManyLevelsError",
     "UnknownLevelsError",
     "UnlistedLevelsError",
+    "UnorderedLevelsError",
     "UnsupportedColumnError",
     "UnsupportedColumnsError",
     "read_table",

@@ -55,12 +55,12 @@ def parse_kind(name: str, given: Any) -> DeclaredKind:
         message = f"kinds gives levels for column {name!r}, but {kind} is a kind without levels"
         with_levels = quoted(one for one in KINDS if KINDS[one].has_levels)
         raise ValueError(f"{message}; kinds with levels are {with_levels}")
-    return DeclaredKind(kind, _distinct_levels(name, levels))
+    return DeclaredKind(kind, distinct_levels(name, levels))
 
 
 def declared_levels(cells: Cells, declared: DeclaredKind) -> tuple[Level, ...]:
     """Return the declared levels in the type of a column's cells, which must all be listed."""
-    levels = tuple(_converted(cells, level) for level in declared.levels)
+    levels = tuple(converted_level(cells, level) for level in declared.levels)
     unlisted = cells.codes(levels) == -1
     if unlisted.any():
         found = tuple(dict.fromkeys(cells.raw[unlisted].tolist()))
@@ -102,8 +102,9 @@ def _check_known(parameter: str, given: Iterable[str], names: Iterable[str]) -> 
         raise ValueError(f"{message}; the table has {quoted(known)}")
 
 
-def _distinct_levels(name: str, levels: Any) -> tuple[Level, ...]:
-    listed = () if isinstance(levels, str) else tuple(levels)
+def distinct_levels(name: str, levels: Any) -> tuple[Level, ...]:
+    """Return the levels of a column in order, which must be distinct strings or numbers."""
+    listed = tuple(levels) if isinstance(levels, Iterable) and not isinstance(levels, str) else ()
     valid = all(isinstance(level, str | Real) and level != "" for level in listed)
     if not listed or not valid or len(set(listed)) < len(listed):
         message = f"levels of column {name!r} must be distinct strings or numbers"
@@ -111,7 +112,7 @@ def _distinct_levels(name: str, levels: Any) -> tuple[Level, ...]:
     return listed
 
 
-def _converted(cells: Cells, level: Level) -> Level:
+def converted_level(cells: Cells, level: Level) -> Level:
     """Return a level in the type of the cells."""
     kind = cells.raw.dtype.kind
     if cells.family == "string":

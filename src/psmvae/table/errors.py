@@ -285,6 +285,34 @@ class UnlistedLevelsError(Reported, ValueError):
 
 
 @dataclass(eq=False, repr=False)
+class UnorderedLevelsError(Reported, ValueError):
+    """All odds of a column with more than two levels are to change, and its order is unknown.
+
+    Attributes
+    ----------
+    column : str
+        The column's name.
+    levels : tuple of str
+        Its levels, as texts.
+    factor : float
+        The factor of the odds.
+    """
+
+    column: str
+    levels: tuple[str, ...]
+    factor: float
+    _problem = "column {column!r} has {n} levels without an order"
+    _remedy = "name the level whose odds change, {example!r}, or give the order, levels={order}"
+
+    def _texts(self) -> dict[str, str]:
+        return {
+            "n": str(len(self.levels)),
+            "example": f"odds of {self.levels[-1]} × {self.factor:g}",
+            "order": f"{{{self.column!r}: [{quoted(self.levels)}]}} in their order",
+        }
+
+
+@dataclass(eq=False, repr=False)
 class OutOfBoundsError(Reported, ValueError):
     """Observed values of a column are outside the bounds given for it.
 

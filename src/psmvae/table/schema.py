@@ -71,6 +71,16 @@ class Schema:
         """The formulas of the derived columns, by name."""
         return {column.name: column.formula for column in self.columns if column.formula}
 
+    @property
+    def orders(self) -> dict[str, tuple[Any, ...]]:
+        """The levels of ordinal columns whose order is not that of numbers, by name."""
+        return {
+            column.name: column.levels
+            for column in self.columns
+            if column.kind == "ordinal"
+            and (isinstance(column.levels[0], str) or list(column.levels) != sorted(column.levels))
+        }
+
     def renamed(self, names: Iterable[str]) -> Schema:
         """Return the same columns under other names.
 
