@@ -254,7 +254,8 @@ class MultipleImputation(Sequence[Any]):
             of the data type.
         derived : mapping of str to str, optional
             Formulas of columns that are computed again if one of their columns is shifted, as
-            `derived` of an imputer. By default those of the imputer.
+            `derived` of an imputer. By default those of the imputer. A column with a formula cannot
+            be shifted itself.
         random_state : int, default=0
             Seed of the levels that are re-drawn. The same seed gives the same random numbers for
             every factor.

@@ -76,6 +76,8 @@ def shift_tables(
     names = frames[0].names
     labels = None if groups is None else _read_groups(groups, frames[0].n_rows)
     orders = check_levels(levels or {}, names)
+    formulas = check_derived(derived or {}, names)
+    _check_not_derived([str(label) for label in delta], formulas)
     new: list[dict[int, New]] = [{} for _ in frames]
     for label, given in delta.items():
         column = str(label)
@@ -90,7 +92,7 @@ def shift_tables(
         for each, change in zip(new, changed, strict=True):
             each[at] = change
     shifted = [frame.replace(changes) for frame, changes in zip(frames, new, strict=True)]
-    return tuple(_with_derived(original, shifted, names, [str(one) for one in delta], derived))
+    return tuple(_with_derived(original, shifted, names, [str(one) for one in delta], formulas))
 
 
 def check_levels(levels: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -130,6 +132,17 @@ def _position(column: str, names: Sequence[str]) -> int:
     if column not in names:
         raise ValueError(f"there is no column {column!r}; the columns are {quoted(names)}.")
     return names.index(column)
+
+
+def _check_not_derived(shifted: Sequence[str], formulas: Mapping[str, Formula]) -> None:
+    """Refuse the shift of a derived column: it would no longer be the result of its formula."""
+    for name in shifted:
+        if name in formulas:
+            formula = formulas[name]
+            raise ValueError(
+                f"column {name!r} is derived, {formula.text!r}, and follows from other columns: "
+                f"shift {quoted(formula.names)} instead, or leave its formula out."
+            )
 
 
 def _read_groups(groups: Any, n_rows: int) -> NDArray[Any]:
@@ -308,18 +321,13 @@ def _with_derived(
     tables: Sequence[Any],
     names: Sequence[str],
     shifted: Sequence[str],
-    derived: Mapping[str, str] | None,
+    formulas: Mapping[str, Formula],
 ) -> list[Any]:
     """Compute the derived columns again that depend on a shifted column."""
     affected: dict[str, Formula] = {}
-    for name, formula in check_derived(derived or {}, names).items():
+    for name, formula in formulas.items():
         if {*formula.names} & {*shifted, *affected}:
             affected[name] = formula
-    if both := [name for name in affected if name in shifted]:
-        raise ValueError(
-            f"the derived column {both[0]!r} = {affected[both[0]].text!r} depends on a shifted "
-            "column and follows from it: do not shift it, too."
-        )
     if not affected:
         return list(tables)
     where = {name: position for position, name in enumerate(names)}
