@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from psmvae import MICEImputer, PSMVAEImputer, SelfMask, compare_assumptions
+from psmvae import MeanImputer, MICEImputer, PSMVAEImputer, SelfMask, compare_assumptions
 from psmvae.multiple import MissingInformationWarning
 
 N = 150
@@ -63,9 +63,11 @@ def test_the_imputation_at_random_is_fitted_once(monkeypatch):
     fit = MICEImputer.fit
     monkeypatch.setattr(MICEImputer, "fit", lambda self, X: fits.append(1) or fit(self, X))
     shifts = [{"shift": {"y": delta}, "label": f"δ = {delta}"} for delta in (1, 2)]
-    result = compare(["mar", *shifts])
-    assert result.assumptions == ("mar", "δ = 1", "δ = 2")
-    assert len(fits) == 1
+    result = compare(["self", "none", "mar", *shifts, {"base": "none", "label": "again"}])
+    assert result.assumptions == ("self", "none", "mar", "δ = 1", "δ = 2", "again")
+    assert result.reference == 1
+    assert result.imputations[1] is result.imputations[2] is result.imputations[5]
+    assert len(fits) == 2
 
 
 def test_mask_models(monkeypatch):
@@ -206,13 +208,27 @@ def test_forest_plot():
         (["mar", "mar"], {}, ValueError, "more than once: 'mar'"),
         (["latent"], {}, ValueError, "mask_model must be 'auto', 'self', 'none'"),
         (["mar", "selv"], {"imputer": PSMVAEImputer()}, ValueError, "selv"),
+        (["mra"], {}, ValueError, "'mra' is not 'complete cases' or 'mar', and .*'auto', 'self'"),
+        (["complete_cases"], {}, ValueError, "'complete_cases' is not 'complete cases' or"),
+        (["Mar"], {"imputer": MeanImputer()}, ValueError, "'Mar' is not .* has no mask_model"),
+        ([{"shift": 5}], {}, TypeError, "'shift' of an assumption must map .*{'score': 5}, got 5"),
+        (["mar", {"shift": None}], {}, TypeError, "must map .* got None"),
+        ([{"shift": {}}], {}, TypeError, "must map .* got {}"),
+        (["mar", {"shift": {"yy": 1}}], {}, ValueError, "no column 'yy'; the columns are 'x', 'y'"),
+        (["mar", {"shift": {"x": 1}}], {}, ValueError, "'x' has no missing cells"),
+        (["mar", {"shift": {"y": "5"}}], {}, ValueError, "'y': a shift must be a number"),
+        ([{"shift": {"y": {"z > 1": 1}}}], {}, ValueError, "no column 'z'"),
+        (["mar", "complete cases"], {"complete_on": "q"}, ValueError, "complete_on: there is no"),
         ([{"shfit": {"y": 1}}], {}, ValueError, "has 'shift' or 'base'"),
         ([{"shift": {"y": 1}, "base": "complete cases"}], {}, ValueError, "no imputed cells"),
         (["complete cases"], {"complete_on": ["q"]}, ValueError, "complete_on: there is no"),
         (["mar"], {"alpha": 0}, ValueError, "alpha"),
     ],
 )
-def test_bad_arguments_are_named(assumptions, options, error, match):
+def test_bad_arguments_are_named_before_imputers_are_fitted(
+    assumptions, options, error, match, monkeypatch
+):
+    monkeypatch.setattr(MICEImputer, "fit", lambda self, X: 1 / 0)
     with pytest.raises(error, match=match):
         compare(assumptions, **options)
 

@@ -70,8 +70,7 @@ def shift_tables(
     random_state: int = 0,
 ) -> tuple[Any, ...]:
     """Return completed tables with their imputed cells shifted; see `MultipleImputation.shift`."""
-    if not isinstance(delta, Mapping) or not delta:
-        raise TypeError(f"a shift must map names of columns to their shifts, got {delta!r}.")
+    _check_mapping(delta)
     frames = [open_table(table) for table in tables]
     names = frames[0].names
     labels = None if groups is None else _read_groups(groups, frames[0].n_rows)
@@ -93,6 +92,30 @@ def shift_tables(
             each[at] = change
     shifted = [frame.replace(changes) for frame, changes in zip(frames, new, strict=True)]
     return tuple(_with_derived(original, shifted, names, [str(one) for one in delta], formulas))
+
+
+def check_shift(table: Any, delta: Any) -> None:
+    """Raise for a shift that no imputation of an incomplete table can have."""
+    _check_mapping(delta)
+    frame = open_table(table)
+    for label, given in delta.items():
+        column = str(label)
+        if not frame.cells(_position(column, frame.names)).missing.any():
+            raise ValueError(f"column {column!r} has no missing cells, so nothing can be shifted.")
+        if not isinstance(given, Mapping):
+            read_value(column, given)
+            continue
+        for condition, value in given.items():
+            parse_condition(condition, frame.names)
+            read_value(column, value)
+
+
+def _check_mapping(delta: Any) -> None:
+    if not isinstance(delta, Mapping) or not delta:
+        raise TypeError(
+            "a shift must map names of columns to their shifts, such as {'score': 5}, got "
+            f"{delta!r}."
+        )
 
 
 def check_levels(levels: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:

@@ -13,6 +13,7 @@ import numpy as np
 from psmvae.multiple import MultipleImputation, read_estimates
 from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.pooling import Backend
+from psmvae.multiple.shift import check_shift
 from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
     INTERCEPTS,
@@ -53,8 +54,8 @@ class AssumptionComparison:
     imputations : tuple of MultipleImputation or None
         For each assumption the completed tables; None for complete cases.
     reference : int
-        Position of the assumption that changes are relative to: "mar" if it is one of them,
-        otherwise the first.
+        Position of the assumption that changes are relative to: missing at random if it is one of
+        them, otherwise the first.
     null : float
         Value of the terms under the null hypothesis.
     alpha : float
@@ -205,7 +206,7 @@ def compare_assumptions(
         Each of these:
 
         - ``"complete cases"``: rows with missing cells are left out;
-        - ``"mar"``: missing at random, ``mask_model="none"`` of the imputer;
+        - ``"mar"``, or ``"none"``: missing at random, ``mask_model="none"`` of the imputer;
         - ``"latent"``, ``"self"`` or another `mask_model` of the imputer, as a name or an object
           such as ``SelfMask(columns=["income"])``;
         - ``{"shift": {"outcome": 5}}``: missing at random, and then the imputed cells are shifted
@@ -274,7 +275,8 @@ def compare_assumptions(
     labels = [one.label for one in read]
     if twice := repeated(labels):
         raise ValueError(f"these assumptions occur more than once: {quoted(twice)}.")
-    reference = labels.index(MAR) if MAR in labels else 0
+    at_random = [k for k, one in enumerate(read) if one.base == MAR and one.shift is None]
+    reference = at_random[0] if at_random else 0
     if imputer is None:
         from psmvae.imputers import PSMVAEImputer
 
@@ -283,15 +285,18 @@ def compare_assumptions(
     fits = _Imputations(X, imputer, m, seed)
     for one in read:
         fits.check(one)
+    complete = None
+    if any(one.base == COMPLETE_CASES for one in read):
+        complete = _complete_cases(X, complete_on)
     options = {"bootstrap": bootstrap, "random_state": seed, "n_jobs": n_jobs}
     pool = {"alpha": alpha, "null": null, "dfcom": dfcom}
     results: dict[str, Mapping[str, Inference]] = {}
     imputations: dict[str, MultipleImputation | None] = {}
     # complete cases first: they need no fit, and show whether the analysis has the term
     for one in sorted(read, key=lambda one: one.base != COMPLETE_CASES):
-        if one.base == COMPLETE_CASES:
+        if one.base == COMPLETE_CASES and complete is not None:
             mi = None
-            fitted = _complete_cases(X, complete_on).analyse(analyse, **options)  # type: ignore[arg-type]
+            fitted = complete.analyse(analyse, **options)  # type: ignore[arg-type]
             found = single_inference(read_estimates(fitted[0]), **pool)  # type: ignore[arg-type]
         else:
             mi = fits.of(one)
@@ -326,17 +331,27 @@ class _Assumption:
     @classmethod
     def read(cls, given: Any) -> _Assumption:
         if not isinstance(given, Mapping):
-            return cls(_label(given), given)
+            return cls(_label(given), _same_base(given))
         if set(given) - {"shift", "base", "label"} or not set(given) & {"shift", "base"}:
             raise ValueError(
                 "an assumption as a mapping has 'shift' or 'base', and possibly 'label', got "
                 f"{dict(given)!r}."
             )
         base, shift = given.get("base", MAR), given.get("shift")
+        if "shift" in given and not (isinstance(shift, Mapping) and shift):
+            raise TypeError(
+                "the 'shift' of an assumption must map names of columns to their shifts, such as "
+                f"{{'score': 5}}, got {shift!r}."
+            )
         if base == COMPLETE_CASES and shift is not None:
             raise ValueError("complete cases have no imputed cells, so nothing can be shifted.")
         made = _label(base) if shift is None else f"{_label(base)}, shift {dict(shift)}"
-        return cls(str(given.get("label", made)), base, shift)
+        return cls(str(given.get("label", made)), _same_base(base), shift)
+
+
+def _same_base(base: Any) -> Any:
+    """Return one name for the imputation at random, which is also that of a mask model."""
+    return MAR if isinstance(base, str) and base == "none" else base
 
 
 def _label(base: Any) -> str:
@@ -369,12 +384,22 @@ class _Imputations:
         base = assumption.base
         if base == COMPLETE_CASES:
             return
-        if base != MAR and "mask_model" not in self._imputer.get_params():
+        if assumption.shift is not None:
+            check_shift(self._X, assumption.shift)
+        self._with(MAR)._check_parameters()  # noqa: SLF001 (what `fit` checks first)
+        if base == MAR:
+            return
+        known = f"{assumption.label!r} is not {COMPLETE_CASES!r} or {MAR!r}"
+        if "mask_model" not in self._imputer.get_params():
             raise ValueError(
-                f"{type(self._imputer).__name__} has no mask_model and imputes as if missing at "
-                f"random; {assumption.label!r} needs an imputer with one, such as PSMVAEImputer."
+                f"{known}, and {type(self._imputer).__name__} has no mask_model and imputes as if "
+                "missing at random: use an imputer with one, such as PSMVAEImputer."
             )
-        self._with(base)._check_parameters()  # noqa: SLF001 (what `fit` checks first)
+        try:
+            self._with(base)._check_parameters()  # noqa: SLF001
+        except (TypeError, ValueError) as error:
+            message = f"{known}, and no mask model of {type(self._imputer).__name__}: {error}"
+            raise ValueError(message) from error
 
     def of(self, assumption: _Assumption) -> MultipleImputation:
         """Return the completed tables under an assumption."""
