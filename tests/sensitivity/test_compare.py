@@ -10,6 +10,7 @@ from scipy import stats
 
 from psmvae import MeanImputer, MICEImputer, PSMVAEImputer, SelfMask, compare_assumptions
 from psmvae.multiple import MissingInformationWarning
+from psmvae.sensitivity import wording
 
 N = 150
 
@@ -111,8 +112,8 @@ def test_sentence():
     assert "p < 0.001) in complete cases, " in text
     assert "p < 0.001) if missing at random, " in text
     assert text.endswith(
-        " from that under 'mar'; the conclusion there, a value above 0 at the 5% level, does not "
-        "hold under 'δ = -3'."
+        " from that if missing at random; the conclusion there, a value above 0 at the 5 % level, "
+        "does not hold under 'δ = -3'."
     )
     same = compare(["mar", {"shift": {"y": 3}}]).sentence()
     assert same.endswith("holds under all assumptions.")
@@ -195,7 +196,7 @@ def test_forest_plot():
     result = compare(["complete cases", "mar"], slope, dfcom=None)
     axes = result.plot(figure.subplots(1, 2))
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list(result.assumptions)
-    assert axes[1].get_xlabel() == "x with 95% interval"
+    assert axes[1].get_xlabel() == "x with 95 % interval"
     with pytest.raises(ValueError, match="2 panels, got 1 axes"):
         result.plot(figure.subplots())
 
@@ -279,3 +280,44 @@ def test_the_odds_of_declared_levels():
     assumptions = ["mar", {"shift": {"edu": "odds × 4"}}]
     found = compare_assumptions(frame, high, assumptions, imputer=imputer, m=3, random_state=0)
     assert found.summary()["change"][1] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("assumption", "phrase"),
+    [
+        ("latent", "if latent variables determine what is missing"),
+        ("network", "with the mask model network"),
+        (SelfMask(columns=["y"], sign="low"), "if y is missing by its own value (low values more"),
+        (SelfMask(columns=["y", "x"]), "if y and x are missing by their own values"),
+        (SelfMask(slope=(0.5, 0.1)), "own missingness (slope 0.5 with standard deviation 0.1)"),
+        (SelfMask(slope=0.5, shadow=["x"]), "own missingness (slope 0.5, shadow variables x)"),
+        ({"shift": {"y": -5}}, "if missing at random and then y shifted by -5"),
+        ({"base": "self", "shift": {"y": "× 0.9"}}, "own missingness and then y multiplied by 0.9"),
+        (
+            {"shift": {"y": {"x > 0": -5, "x <= 0": 5}}},
+            "and then y shifted by -5 where x > 0 and y shifted by 5 where x <= 0",
+        ),
+        ({"base": "self", "label": "all values"}, "under 'all values'"),
+    ],
+)
+def test_assumptions_in_words(assumption, phrase, monkeypatch):
+    monkeypatch.setattr(PSMVAEImputer, "fit", lambda self, X: MICEImputer(random_state=0).fit(X))
+    found = compare(["mar", assumption], imputer=PSMVAEImputer())
+    assert phrase in found.sentence()
+    assert "from that if missing at random" in found.sentence()
+
+
+def test_identical_estimates_do_not_move():
+    text = compare(["mar", {"base": "mar", "label": "again"}]).sentence()
+    assert "; it does not move from that if missing at random; " in text
+    close = compare(["mar", {"shift": {"y": 1e-4}}])
+    change = close.summary()["change"][1]
+    assert f"it moves by at most {change:.3g} from" in close.sentence()
+
+
+def test_odds_in_words():
+    shift = {"a": "odds × 2", "b": "odds of yes × 0.5"}
+    assert wording.assumption("mar", shift) == (
+        "if missing at random and then the odds of a multiplied by 2 and the odds of yes in b "
+        "multiplied by 0.5"
+    )

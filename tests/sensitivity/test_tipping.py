@@ -173,7 +173,9 @@ def test_a_conclusion_of_no_difference_turns_too():
     assert len(result.points) == 2
     assert result.points[0] < 0 < result.points[1]
     np.testing.assert_array_equal(result.holds, result.results["p_value"] >= 0.05)
-    assert "no evidence of a difference from 0 at the 5% level, turns at δ = -" in result.sentence()
+    assert (
+        "no evidence of a difference from 0 at the 5 % level, turns at δ = -" in result.sentence()
+    )
 
 
 def test_sentences(trial):
@@ -181,15 +183,17 @@ def test_sentences(trial):
     start, end = one.reference, one.at(2)
     assert one.sentence("the treatment effect") == (
         "With the same estimand and analysis, adding δ to the imputed values of y, with δ from 0 "
-        f"to 0.2, moves the treatment effect from {start.estimate:.2f} (95% CI "
+        f"to 0.2, moves the treatment effect from {start.estimate:.2f} (95 % CI "
         f"{start.conf_low:.2f} to {start.conf_high:.2f}; p < 0.001) under the assumption of the "
-        f"imputation model (δ = 0) to {end.estimate:.2f} (95% CI {end.conf_low:.2f} to "
-        f"{end.conf_high:.2f}; p < 0.001) at δ = 0.2; the conclusion, a value above 0 at the "
-        "5% level, does not turn in this range."
+        f"imputation model (δ = 0) to {end.estimate:.2f} (95 % CI {end.conf_low:.2f} to "
+        f"{end.conf_high:.2f}; p < 0.001) at δ = 0.2, a change of "
+        f"{end.estimate - start.estimate:.2f}; the conclusion, a value above 0 at the 5 % level, "
+        "does not turn in this range."
     )
     two = tipping_point(trial, difference, "y", [-4, 0, 4], by="arm").sentence()
-    assert "with δ from -4 to 4 where arm is 'control' and from -4 to 4 where arm is" in two
+    assert "with δ from -4 to 4 where arm = control and from -4 to 4 where arm = treated," in two
     assert "combinations, of which the one nearest to no shift is δ = " in two
+    assert "δ = -4 where arm = control, δ = 4 where arm = treated), changes of " in two
     small = tipping_point(trial, difference, "y", [0, 0.01], by="arm").sentence()
     assert small.endswith("does not turn in this range.")
 
@@ -197,7 +201,7 @@ def test_sentences(trial):
 def test_null_hypothesis_and_direction(trial):
     result = tipping_point(trial, difference, "y", [0, 1], null=3.0)
     assert result.reference.estimate < 3
-    assert "a value below 3 at the 5% level" in result.sentence()
+    assert "a value below 3 at the 5 % level" in result.sentence()
     statistic = (result.reference.estimate - 3) / result.reference.std_error
     # degrees of freedom are between m - 1 and infinity
     assert (
@@ -429,3 +433,42 @@ def test_terms_must_be_the_same_at_every_shift(trial):
 
     with pytest.raises(ValueError, match="'A' without a shift and 'B' at δ = 9"):
         tipping_point(trial, changing, "y", [0, 9])
+
+
+def test_a_column_that_the_analysis_does_not_use_is_no_robustness(trial):
+    def rows(table):
+        return {"rate": ((table["arm"] == "treated").mean(), 0.01)}
+
+    for by in (None, "arm"):
+        text = tipping_point(trial, rows, "y", [-5, 5], by=by).sentence()
+        assert " does not change the estimate of rate from 0." in text
+        assert text.endswith(": the estimate does not depend on the imputed values of y.")
+        assert "turn" not in text
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (lambda mean: mean, " moves the estimate from "),
+        (lambda mean: {"mean": mean}, " moves the estimated mean from "),
+        (lambda mean: {"arm[T.treated]": mean}, " moves the estimate of arm[T.treated] from "),
+    ],
+)
+def test_what_is_estimated_in_words(trial, result, words):
+    found = tipping_point(trial, lambda t: result(t["y"].mean()), "y", [0, 1], bootstrap=5)
+    assert words in found.sentence()
+
+
+def test_all_numbers_have_the_decimals_of_the_first(trial):
+    def precise(table):
+        # a hundredth of the standard error where cells are shifted
+        return {"mean": (table["y"].mean(), 0.04 if table["y"].max() < 6 else 0.000004)}
+
+    found = tipping_point(trial, precise, "y", [0, 9])
+    assert (
+        f"to {found.at(1).estimate:.2f} (95 % CI {found.at(1).conf_low:.2f} to" in found.sentence()
+    )
+    assert f" {found.at(1).estimate:.2f} " in repr(found)
+    tiny = tipping_point(trial, precise, "y", [0, 0.001])
+    change = tiny.at(1).estimate - tiny.reference.estimate
+    assert f"a change of {wording.number(change)};" in tiny.sentence()

@@ -81,7 +81,7 @@ def _check_defined(formula: str, factor: str, left_out: Any, frame: Any) -> None
     """Refuse a factor that is not finite in rows where its columns have values."""
     parts = list(ast.walk(ast.parse(factor.strip(), mode="eval")))
     # the names of columns, as they are or in Q('a name')
-    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    names: set[Any] = {part.id for part in parts if isinstance(part, ast.Name)}
     names |= {part.value for part in parts if isinstance(part, ast.Constant)}
     columns = [name for name in frame.columns if name in names]
     rows = np.flatnonzero(left_out & frame[columns].notna().to_numpy().all(axis=1))

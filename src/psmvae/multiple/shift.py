@@ -319,8 +319,8 @@ class _Column:
         ordered = first.ordered or self.order is not None
         if len(levels) == 2 or ordered or (first.family == "number" and first.order is None):
             return None
-        texts = tuple(_text(level) for level in levels)
-        raise UnorderedLevelsError(self.name, texts, value.factor)
+        names = tuple(_text(level) for level in levels)
+        raise UnorderedLevelsError(self.name, names, value.factor)
 
 
 def _text(level: Any) -> str:

@@ -29,14 +29,6 @@ from psmvae.table.sections import Section, as_html, as_text, shortened
 from psmvae.table.wording import quoted, repeated
 
 COMPLETE_CASES, MAR = "complete cases", "mar"
-# What an assumption is called in a sentence.
-_WORDS = {
-    COMPLETE_CASES: "in complete cases",
-    MAR: "if missing at random",
-    "none": "if missing at random",
-    "latent": "if latent variables determine what is missing",
-    "self": "if each value affects its own missingness",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,6 +54,9 @@ class AssumptionComparison:
         Significance level; intervals have the level 1 - alpha.
     backend : str
         Library of the frame that `summary` returns.
+    phrases : tuple of str
+        The assumptions as a sentence has them, such as "if missing at random". By default, the
+        labels.
     """
 
     assumptions: tuple[str, ...]
@@ -72,6 +67,7 @@ class AssumptionComparison:
     null: float
     alpha: float
     backend: Backend = "pandas"
+    phrases: tuple[str, ...] = ()
 
     def summary(self) -> Any:
         """Return a frame with one row for each assumption and term.
@@ -111,32 +107,37 @@ class AssumptionComparison:
         """
         chosen = choose_term(self.terms, term)
         rows = [result[chosen] for result in self.results]
-        each = ", ".join(
-            f"{wording.estimate(row, self.alpha)} {_in_words(name)}"
-            for name, row in zip(self.assumptions, rows, strict=True)
-        )
+        phrases = self.phrases or tuple(f"under {name!r}" for name in self.assumptions)
         reference = rows[self.reference]
-        moved = max(abs(row.estimate - reference.estimate) for row in rows)
+        error = reference.std_error
+        each = ", ".join(
+            f"{wording.estimate(row, self.alpha, error)} {phrase}"
+            for phrase, row in zip(phrases, rows, strict=True)
+        )
+        move = max(abs(row.estimate - reference.estimate) for row in rows)
+        moves = f"moves by at most {wording.size(move, error)}" if move else "does not move"
         found = wording.conclusion(reference, self.null, self.alpha)
         other = [
-            name
-            for name, row in zip(self.assumptions, rows, strict=True)
+            phrase
+            for phrase, row in zip(phrases, rows, strict=True)
             if wording.conclusion(row, self.null, self.alpha) != found
         ]
-        end = f"does not hold under {quoted(other)}" if other else "holds under all assumptions"
+        end = f"does not hold {' or '.join(other)}" if other else "holds under all assumptions"
         return (
-            f"With the same estimand and analysis, {estimand or f'the estimate of {chosen}'} is "
-            f"{each}; it moves by at most {wording.rounded(moved, reference.std_error)} from that "
-            f"under {self.assumptions[self.reference]!r}; the conclusion there, {found}, {end}."
+            f"With the same estimand and analysis, {estimand or wording.quantity(chosen)} is "
+            f"{each}; it {moves} from that {phrases[self.reference]}; the conclusion there, "
+            f"{found}, {end}."
         )
 
     def _sections(self) -> list[Section]:
-        rows = [["assumption", "term", "estimate", f"{100 * (1 - self.alpha):g} % CI", "p-value"]]
+        rows = [
+            ["assumption", "term", "estimate", f"{wording.percent(1 - self.alpha)} CI", "p-value"]
+        ]
         for assumption, result in zip(self.assumptions, self.results, strict=True):
             for term in self.terms:
-                one = result[term]
+                one, error = result[term], self.results[self.reference][term].std_error
                 value, low, high = (
-                    wording.rounded(each, one.std_error)
+                    wording.rounded(each, error)
                     for each in (one.estimate, one.conf_low, one.conf_high)
                 )
                 rows.append([assumption, term, value, f"{low} to {high}", p_value(one.p_value)])
@@ -317,6 +318,7 @@ def compare_assumptions(
     return AssumptionComparison(
         tuple(labels), tuple(kept), tuple(results[label] for label in labels),
         tuple(imputations[label] for label in labels), reference, null, alpha, fitted.backend,
+        tuple(one.phrase for one in read),
     )  # fmt: skip
 
 
@@ -327,6 +329,14 @@ class _Assumption:
     label: str
     base: Any
     shift: Mapping[str, Any] | None = None
+    is_named: bool = False
+
+    @property
+    def phrase(self) -> str:
+        """How a sentence names the assumption."""
+        if self.is_named:
+            return f"under {self.label!r}"
+        return wording.assumption(self.base, self.shift)
 
     @classmethod
     def read(cls, given: Any) -> _Assumption:
@@ -346,7 +356,7 @@ class _Assumption:
         if base == COMPLETE_CASES and shift is not None:
             raise ValueError("complete cases have no imputed cells, so nothing can be shifted.")
         made = _label(base) if shift is None else f"{_label(base)}, shift {dict(shift)}"
-        return cls(str(given.get("label", made)), _same_base(base), shift)
+        return cls(str(given.get("label", made)), _same_base(base), shift, "label" in given)
 
 
 def _same_base(base: Any) -> Any:
@@ -432,7 +442,3 @@ def _complete_cases(X: Any, complete_on: str | Sequence[str] | None) -> Multiple
     """Return the complete rows, as a table that needs no imputation."""
     rows = complete_rows(X, complete_on)
     return MultipleImputation(rows, (rows,), np.zeros(rows.shape, bool))
-
-
-def _in_words(label: str) -> str:
-    return _WORDS.get(label, f"under {label!r}")

@@ -138,7 +138,7 @@ def draw_tipping_curve(result: TippingPoint, ax: Axes) -> None:
     estimate, low, high = (result.results[k] for k in ("estimate", "conf_low", "conf_high"))
     draw_curve(
         ax, result.axes[0], estimate, low, high, null=result.null, points=result.points,
-        neutral=result.neutral, interval=f"{100 * (1 - result.alpha):g}% interval",
+        neutral=result.neutral, interval=f"{wording.percent(1 - result.alpha)} interval",
         xlabel=delta_label(result.operation, result.column), ylabel=isolated(result.term, 40),
     )  # fmt: skip
 
@@ -165,7 +165,7 @@ def draw_forest(result: AssumptionComparison, axes: Any) -> None:
         draw_intervals(
             ax, result.assumptions, estimate, low, high, null=result.null,
             reference=result.reference,
-            xlabel=f"{term} with {100 * (1 - result.alpha):g}% interval",
+            xlabel=f"{term} with {wording.percent(1 - result.alpha)} interval",
         )  # fmt: skip
         if panel:
             ax.tick_params(axis="y", labelleft=False)

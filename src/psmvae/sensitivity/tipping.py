@@ -36,6 +36,8 @@ Bools = NDArray[np.bool_]
 
 # How well a δ at which the conclusion turns is known: a part of itself, or of the gap in the grid.
 _OF_THE_POINT, _OF_THE_GAP = 5e-4, 1e-4
+# Changes of an estimate that are rounding errors, in standard errors.
+_ROUNDING = 1e-9
 # Combinations of δ that are analysed.
 _MAX_COMBINATIONS = 10_000
 _LIMITS = ("conf_low", "conf_high")
@@ -159,9 +161,15 @@ class TippingPoint:
         str
             Estimand, assumption, how far the estimate moves, and where the conclusion turns.
         """
-        what = estimand or f"the estimate of {self.term}"
-        start = wording.estimate(self.reference, self.alpha)
+        what = estimand or wording.quantity(self.term)
+        start = self._estimate(self.reference)
         unshifted = f"δ = {wording.exact(self.neutral)}"
+        if not self._depends_on_delta():
+            return (
+                f"With the same estimand and analysis, {self._assumption()} does not change {what} "
+                f"from {start}: the estimate does not depend on the imputed values of "
+                f"{self.column}."
+            )
         return (
             f"With the same estimand and analysis, {self._assumption()} moves {what} from {start} "
             f"under the assumption of the imputation model ({unshifted}) {self._moved()}; the "
@@ -192,14 +200,15 @@ class TippingPoint:
         return ax
 
     def _sections(self) -> list[Section]:
-        deltas = [f"δ for {group}" for group in self.groups] or ["δ"]
-        level = f"{100 * (1 - self.alpha):g} % CI"
+        deltas = [f"δ, {self.by} = {group}" for group in self.groups] or ["δ"]
+        level = f"{wording.percent(1 - self.alpha)} CI"
+        error = self.reference.std_error
         rows = [[*deltas, "estimate", level, "p-value", "conclusion"]]
         for index in np.ndindex(self.holds.shape):
             one = self.at(*index)
             delta = [wording.exact(axis[k]) for axis, k in zip(self.axes, index, strict=True)]
-            low, high = (wording.rounded(end, one.std_error) for end in one[2:4])
-            value, probability = wording.rounded(one.estimate, one.std_error), p_value(one.p_value)
+            low, high = (wording.rounded(end, error) for end in one[2:4])
+            value, probability = wording.rounded(one.estimate, error), p_value(one.p_value)
             held = "holds" if self.holds[index] else "turns"
             rows.append([*delta, value, f"{low} to {high}", probability, held])
         title = f"Tipping point analysis of {self.term} over shifts of {self.column}"
@@ -234,7 +243,7 @@ class TippingPoint:
         else:
             text = f"multiplying the {self.operation} in the imputed cells of {self.column} by δ"
         ends = [f"from {wording.exact(d[0])} to {wording.exact(d[-1])}" for d in self.axes]
-        groups = [f" where {self.by} is {group!r}" for group in self.groups] or [""]
+        groups = [f" where {self.by} = {group}" for group in self.groups] or [""]
         ranges = " and ".join(end + group for end, group in zip(ends, groups, strict=True))
         return f"{text}, with δ {ranges},"
 
@@ -244,17 +253,31 @@ class TippingPoint:
             # the end that is the neutral value has moved nothing
             ends = [k for k in (0, len(delta) - 1) if delta[k] != self.neutral]
             each = [
-                f"{wording.estimate(self.at(k), self.alpha)} at δ = {wording.exact(delta[k])}"
+                f"to {self._estimate(self.at(k))} at δ = {wording.exact(delta[k])}, a change of "
+                f"{self._change(self.at(k))}"
                 for k in ends
             ]
-            return "to " + " and ".join(each)
+            return ", and ".join(each)
         estimates = self.results["estimate"]
-        each = []
+        each, changes = [], []
         for corner in (estimates.argmin(), estimates.argmax()):
             place: tuple[Any, ...] = tuple(np.unravel_index(int(corner), estimates.shape))
             one = self.at(*place)
-            each.append(f"{wording.rounded(one.estimate, one.std_error)} ({self._place(place)})")
-        return "to between " + " and ".join(each)
+            value = wording.rounded(one.estimate, self.reference.std_error)
+            each.append(f"{value} ({self._place(place)})")
+            changes.append(self._change(one))
+        return f"to between {' and '.join(each)}, changes of {' and '.join(changes)}"
+
+    def _estimate(self, one: Inference) -> str:
+        return wording.estimate(one, self.alpha, self.reference.std_error)
+
+    def _change(self, one: Inference) -> str:
+        return wording.size(one.estimate - self.reference.estimate, self.reference.std_error)
+
+    def _depends_on_delta(self) -> bool:
+        """Return whether an estimate differs from that without a shift, beyond rounding errors."""
+        change = self.results["estimate"] - self.reference.estimate
+        return bool(np.abs(change).max() > _ROUNDING * self.reference.std_error)
 
     def _turned(self) -> str:
         holds = self.holds
@@ -289,7 +312,7 @@ def turning_points(
 
     ``delta`` are ascending values with the known ``margin``, between which ``margin_at`` is called.
     """
-    known = dict(zip(delta.tolist(), margin.tolist(), strict=True))
+    known: dict[float, float] = dict(zip(delta.tolist(), margin.tolist(), strict=True))
 
     def at(value: float) -> float:
         if value not in known:
@@ -412,6 +435,7 @@ def tipping_point(
             f"MultipleImputation.from_long(table), got {type(mi).__name__}."
         )
     groups: tuple[Any, ...] = ()
+    axes: tuple[Floats, ...]
     labels = None
     if by is None:
         axes = (_axis_of_all(deltas),)
