@@ -91,3 +91,20 @@ def test_unsupported_columns(refused, tmp_path):
     path = tmp_path / "dates.csv"
     path.write_text("day,x\n2020-01-01,1\n2020-01-02,\n")
     assert "--ignore day" in refused(1, "missingness", path)
+
+
+def test_an_extension_of_another_format_is_refused(psmvae, refused, table, tmp_path):
+    output = tmp_path / "r.html"
+    message = refused(2, "missingness", table, "-o", output)
+    assert "r.html: the extension is none of .md, .csv, .json, .txt;" in message
+    assert not output.exists()
+    for arguments in (["-o", tmp_path / "r.txt"], ["-o", output, "--format", "text"]):
+        assert psmvae("missingness", table, *arguments).code == 0
+        assert "12 rows, 5 columns" in arguments[1].read_text()
+
+
+@pytest.mark.parametrize("command", ["analyse", "sensitivity"])
+def test_an_extension_that_no_table_of_estimates_has(refused, table, command):
+    shift = ["--column", "age", "--delta", "0,1"] if command == "sensitivity" else []
+    message = refused(2, command, table, "--formula", "age ~ id", *shift, "-o", "r.html")
+    assert "the extension is none of .md, .csv, .tex, .txt;" in message

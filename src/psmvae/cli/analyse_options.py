@@ -71,5 +71,6 @@ class AnalyseOptions:
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
         f.check_formula(self.formula)
+        f.choose_format(self.format, self.output)
         if self.method is not None and self.test is None:
             raise UsageError("--method needs --test, the hypothesis it applies to")

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from psmvae.cli.terminal import UsageError
+from psmvae.cli.text_tables import format_of
 
 
 class Family(StrEnum):
@@ -102,7 +103,7 @@ def check_formula(formula: str) -> None:
 
 def choose_format(given: Format | None, output: Path | None) -> Format:
     """Return the format that was given, or that of the output's extension."""
-    if given is not None:
-        return given
-    ending = "" if output is None else output.suffix.lower().removeprefix(".")
-    return Format(ending) if ending in ("md", "csv", "tex") else Format.TABLE
+    plain = {"": Format.TABLE, "txt": Format.TABLE}
+    return given or format_of(
+        output, {"md": Format.MARKDOWN, "csv": Format.CSV, "tex": Format.LATEX, **plain}
+    )

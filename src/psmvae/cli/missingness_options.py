@@ -12,6 +12,7 @@ import typer
 
 from psmvae.cli import arguments as a
 from psmvae.cli.terminal import UsageError
+from psmvae.cli.text_tables import format_of
 
 
 class ReportFormat(StrEnum):
@@ -78,13 +79,13 @@ class MissingnessOptions:
 
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
-        if self.part is not None and self.chosen_format is not ReportFormat.CSV:
-            raise UsageError(f"--part needs --format csv, not {self.chosen_format}")
+        chosen = self.chosen_format
+        if self.part is not None and chosen is not ReportFormat.CSV:
+            raise UsageError(f"--part needs --format csv, not {chosen}")
 
     @property
     def chosen_format(self) -> ReportFormat:
         """The format that was given, or that of the output's extension."""
-        if self.format is not None:
-            return self.format
-        ending = "" if self.output is None else self.output.suffix.lower().removeprefix(".")
-        return ReportFormat(ending) if ending in ("md", "csv", "json") else ReportFormat.TEXT
+        endings = {one.value: one for one in ReportFormat if one is not ReportFormat.TEXT}
+        plain = {"": ReportFormat.TEXT, "txt": ReportFormat.TEXT}
+        return self.format or format_of(self.output, endings | plain)

@@ -105,6 +105,7 @@ class SensitivityOptions:
     def __post_init__(self) -> None:
         """Check everything that can be checked without the table."""
         f.check_formula(self.formula)
+        f.choose_format(self.format, self.output)
         # parsed to be checked
         self.deltas  # noqa: B018
         self.formulas  # noqa: B018

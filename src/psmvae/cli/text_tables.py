@@ -1,13 +1,29 @@
-"""Tables as Markdown and CSV."""
+"""Tables as Markdown and CSV, and the format of an output file."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+
+from psmvae.cli.terminal import UsageError
 
 Rows = Sequence[Sequence[str]]
+_Format = TypeVar("_Format")
+
+
+def format_of(output: Path | None, formats: Mapping[str, _Format]) -> _Format:
+    """Return the format of an output file by its extension; standard output has none."""
+    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    if ending not in formats:
+        endings = ", ".join(f".{one}" for one in formats if one)
+        raise UsageError(
+            f"--output {output}: the extension is none of {endings}; --format writes one of these "
+            "formats to any file"
+        )
+    return formats[ending]
 
 
 def markdown(rows: Rows) -> str:

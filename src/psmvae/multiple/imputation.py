@@ -281,8 +281,8 @@ class MultipleImputation(Sequence[Any]):
           with the frequencies in all imputed cells of the column (or group) as prior. A level then
           changes with the smallest probability that gives the new distribution: the odds are
           multiplied by the factor in expectation if the probabilities have this prior. Otherwise
-          they are approximately, and better with more imputations. Levels that occur nowhere in the completed tables
-          are never drawn, so a count does not exceed the largest count.
+          they are approximately, and better with more imputations. Levels that occur nowhere in
+          the completed tables are never drawn, so a count does not exceed the largest count.
 
         Examples
         --------
