@@ -152,6 +152,7 @@ def test_derived_columns_follow_a_shift(psmvae, study):
         psmvae("sensitivity", study, "--formula", "bmi ~ arm", *shift, *derive),
         psmvae("sensitivity", study, "--formula", "I(wgt / hgt ** 2) ~ arm", *shift),
     ]
+    assert rows(results[0].out)[0]["change"] == "0.0"
     found, expected = ([float(row["change"]) for row in rows(one.out)] for one in results)
     # the file has rounded values
     assert found == pytest.approx(expected, abs=1e-5)

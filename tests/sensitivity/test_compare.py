@@ -289,6 +289,7 @@ def test_the_odds_of_declared_levels():
         ("network", "with the mask model network"),
         (SelfMask(columns=["y"], sign="low"), "if y is missing by its own value (low values more"),
         (SelfMask(columns=["y", "x"]), "if y and x are missing by their own values"),
+        (SelfMask(columns=[]), "if missing at random; it does not move"),
         (SelfMask(slope=(0.5, 0.1)), "own missingness (slope 0.5 with standard deviation 0.1)"),
         (SelfMask(slope=0.5, shadow=["x"]), "own missingness (slope 0.5, shadow variables x)"),
         ({"shift": {"y": -5}}, "if missing at random and then y shifted by -5"),

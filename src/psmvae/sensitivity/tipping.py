@@ -95,7 +95,7 @@ class TippingPoint:
     @property
     def neutral(self) -> float:
         """The δ that changes nothing: 0 if it is added, 1 otherwise."""
-        return 0.0 if self.operation == "add" else 1.0
+        return _neutral(self.operation)
 
     @property
     def holds(self) -> Bools:
@@ -325,7 +325,9 @@ def turning_points(
         if (known[low] > 0) != (known[high] > 0)
     ]
     return tuple(
-        float(brentq(at, low, high, xtol=_OF_THE_GAP * (high - low), rtol=_OF_THE_POINT))
+        float(
+            brentq(at, low, high, xtol=_OF_THE_GAP * (high - low), rtol=_OF_THE_POINT, disp=False)
+        )
         for low, high in gaps
     )
 
@@ -352,7 +354,7 @@ def tipping_point(
 
     For each δ the imputed cells are shifted (`MultipleImputation.shift`), the analysis is repeated
     on every completed table, and the estimates are pooled by Rubin's rules, as in R's rbmi. The
-    imputations are used again and nothing is refitted.
+    imputations are used again and nothing is refitted. The analysis without a shift is made once.
 
     With one δ for all rows, each gap of the grid in which the conclusion turns is searched by
     Brent's method, with about five further analyses, until δ is known to three significant digits
@@ -468,12 +470,14 @@ def tipping_point(
     def at(*point: float) -> Inference:
         nonlocal n_done
         place = f"at {_place(point, by, groups)}"
-        try:
-            # the analysis without a shift has warned
-            name, found, _ = infer(shifted(point), warn=False)
-        except Exception as error:
-            error.add_note(place)
-            raise
+        name, found = chosen, reference
+        if any(delta != _neutral(operation) for delta in point):
+            try:
+                # the analysis without a shift has warned
+                name, found, _ = infer(shifted(point), warn=False)
+            except Exception as error:
+                error.add_note(place)
+                raise
         if name != chosen:
             raise ValueError(
                 f"the analysis estimates {chosen!r} without a shift and {name!r} {place}; it must "
@@ -523,6 +527,10 @@ def _margin(low: Floats, high: Floats, reference: Inference, null: float, alpha:
     if not reference.p_value < alpha:
         return -np.maximum(low - null, null - high)
     return low - null if reference.estimate > null else null - high
+
+
+def _neutral(operation: str) -> float:
+    return 0.0 if operation == "add" else 1.0
 
 
 def _check_operation(operation: str) -> None:
