@@ -84,6 +84,21 @@ def test_table_of_a_new_process(psmvae_process, long):
     assert result.err == ""
 
 
+def test_infinite_degrees_of_freedom(psmvae, long, tmp_path):
+    path, frame = tmp_path / "same.csv", pd.read_csv(long)
+    whole = frame[frame[".imp"] == 1]
+    pd.concat([whole.assign(**{".imp": k}) for k in range(4)]).to_csv(path, index=False)
+    formula = ["--formula", "count ~ x1 + x2", "--family", "poisson"]
+    for method in ("D1", "D2", "D3"):
+        result = psmvae("analyse", path, *formula, "--test", "x1 = 0, x2 = 0", "--method", method)
+        assert result.code == 0, result.err
+        line = result.out.splitlines()[-1]
+        assert ("F(2, inf)" in line) == (method != "D1"), line
+        assert "nan" not in line
+    result = psmvae("analyse", path, *formula, "--df", "rubin")
+    assert [row.split()[6] for row in result.out.splitlines()[2:]] == ["inf"] * 3
+
+
 def test_markdown_and_latex(psmvae, long, tmp_path):
     options = ["--formula", "y ~ x1 + np.minimum(x2, 5)", "--test", "x1 = 0"]
     for name, start, row in (

@@ -43,14 +43,35 @@ def test_pooled_values_equal_those_of_r(model):
 @pytest.mark.parametrize("method", ["D1", "D1_dfcom", "D2"])
 def test_multivariate_tests_equal_those_of_r(model, method):
     r = R[model]
-    if model == "glm" and method == "D1_dfcom":
-        pytest.skip("Reiter's degrees of freedom need k (m - 1) > 4")
-    tested = {"lm": r["terms"][1:], "glm": r["terms"][1:], "coxph": r["terms"][1:]}[model]
-    hypothesis = ", ".join(f"{term} = 0" for term in tested)
+    hypothesis = ", ".join(f"{term} = 0" for term in r["terms"][1:])
     dfcom = r["pooled"]["dfcom"][0] if method == "D1_dfcom" else np.inf
     found = fits_of(model).test(hypothesis, method=method[:2], dfcom=dfcom)
-    expected = list(r[method].values())
-    np.testing.assert_allclose(list(found), expected, rtol=1e-8)
+    expected = dict(r[method])
+    if model == "glm" and method == "D1_dfcom":
+        # mitml divides by k (m - 1) - 4 = 0; R's pool() has the degrees of freedom of one term
+        expected["df2"] = r["pooled"]["df"][1]
+        expected["P(>F)"] = stats.f.sf(expected["F.value"], 1, expected["df2"])
+    np.testing.assert_allclose(list(found), list(expected.values()), rtol=1e-8)
+
+
+@pytest.mark.parametrize("m", [2, 3, 5])
+@pytest.mark.parametrize("dfcom", [4.0, 20.0, 200.0])
+def test_d1_of_one_term_and_few_imputations_is_the_pooled_t_test(m, dfcom):
+    estimates = np.array([1.0, 1.05, 0.95, 1.02, 0.9])[:m]
+    one = [Estimates(("a",), np.array([q]), np.array([0.2]), np.array([[0.2]])) for q in estimates]
+    fits = Analyses(one)
+    row, found = fits.pool(dfcom=dfcom).summary().iloc[0], fits.test("a = 0", dfcom=dfcom)
+    assert found.df2 == pytest.approx(row["df"])
+    assert found.p_value == pytest.approx(row["p_value"])
+    assert found.statistic == pytest.approx(row["statistic"] ** 2)
+
+
+@pytest.mark.parametrize("method", ["D1", "D2"])
+def test_tests_without_between_variance_are_chi_squared_tests(method):
+    same = [Estimates(("a", "b"), np.ones(2), np.full(2, 0.2), 0.2 * np.eye(2))] * 5
+    found = Analyses(same).test("a = 0, b = 0", method=method)
+    assert (found.statistic, found.df1, found.df2) == (pytest.approx(5.0), 2, np.inf)
+    assert found.p_value == pytest.approx(stats.chi2.sf(10, 2))
 
 
 def test_degrees_of_freedom_without_between_variance_are_those_of_complete_data():
@@ -73,21 +94,21 @@ def test_estimates_without_within_variance_have_the_degrees_of_freedom_of_their_
 
 
 @pytest.mark.parametrize("k", [1, 2, 7])
-@pytest.mark.parametrize("m", [6, 20, 100])
+@pytest.mark.parametrize("m", [2, 3, 6, 20, 100])
 @pytest.mark.parametrize("riv", [1e-9, 0.1, 1.0, 20.0])
 def test_degrees_of_freedom_of_d1_with_few_of_complete_data(k, m, riv):
-    """Reiter's are above 4 where c2 > 0; otherwise both sources are combined, below 4."""
+    """Reiter's are above 4 where t > 4 and c2 > 0; otherwise both sources are combined."""
     t = k * (m - 1)
-    a = riv * t / (t - 2)
+    a = riv * t / (t - 2) if t > 4 else riv
     for dfcom in (1.0, 3.0, 5.0, 10.0, 40.0, 200.0):
         v = dfcom * (dfcom + 1) / (dfcom + 3)
         found = reiter_df(k, m, riv, dfcom)
-        if v > 4 * (1 + a):
+        if t > 4 and v > 4 * (1 + a):
             assert found > 4
         else:
             assert 1 / found == pytest.approx(1 / li_df(k, m, riv) + (1 + a) / v)
-            assert 0 < found <= 4
-            assert found < min(v, li_df(k, m, riv))
+            assert 0 < found < min(v, li_df(k, m, riv))
+            assert found <= 4 or t <= 4
     # without missing data those of complete data are left, on both sides of the boundary
     for dfcom in (2.0, 50.0):
         whole = dfcom * (dfcom + 1) / (dfcom + 3)
@@ -145,6 +166,12 @@ def test_exponentiated_estimates():
     for name in ("estimate", "conf_low", "conf_high"):
         assert ratio[name][0] == pytest.approx(np.exp(plain[name][0]))
     assert ratio["std_error"][0] == plain["std_error"][0]
+
+
+def test_estimates_on_a_transformed_scale_are_not_exponentiated_again():
+    results = Analyses([{"a": (1.0, 0.1)}, {"a": (1.2, 0.1)}]).pool(scale="log")
+    with pytest.raises(ValueError, match=r"scale='log'.*leave exponentiate out"):
+        results.summary(exponentiate=True)
 
 
 def test_numbers_without_variance_have_a_mean_and_a_between_variance():

@@ -29,6 +29,11 @@ def show_p_value(value: float, equals: str = "") -> str:
     return "< 0.001" if value < 0.001 else f"{equals}{value:.3f}"
 
 
+def show_df(value: float) -> str:
+    """Return degrees of freedom; very many are those of a Normal or χ² distribution."""
+    return f"{value:.1f}" if value < 1e9 else "inf"
+
+
 # Columns of a table by their headings: name in the summary, and how a value is shown.
 ESTIMATES: Columns = {
     "estimate": ("estimate", show_number),
@@ -41,7 +46,7 @@ POOLED: Columns = {
     "term": ("term", str),
     **ESTIMATES,
     "statistic": ("statistic", show_number),
-    "df": ("df", lambda value: f"{value:.1f}"),
+    "df": ("df", show_df),
     "p": ("p_value", show_p_value),
     "fmi": ("fmi", lambda value: f"{value:.3f}"),
 }
@@ -64,9 +69,9 @@ def formatted(
 
 def describe_test(hypothesis: str, method: str, test: PooledTest) -> str:
     """Return the result of a test as one line."""
-    df2 = "inf" if test.df2 == float("inf") else f"{test.df2:.1f}"
     return (
-        f"{method} test of {hypothesis}: F({test.df1:.0f}, {df2}) = {test.statistic:.3f}, "
+        f"{method} test of {hypothesis}: "
+        f"F({test.df1:.0f}, {show_df(test.df2)}) = {test.statistic:.3f}, "
         f"p {show_p_value(test.p_value, equals='= ')}, riv = {test.riv:.3f}"
     )
 

@@ -83,7 +83,8 @@ class PooledResults:
         Parameters
         ----------
         exponentiate : bool, default=False
-            Exponentiate estimates and interval limits, but not ``std_error``.
+            Exponentiate estimates and interval limits, but not ``std_error``. Only for estimates
+            pooled on their own scale.
         conf_level : float, default=0.95
             Level of the confidence intervals.
 
@@ -93,9 +94,21 @@ class PooledResults:
             Columns term, m, estimate, std_error, statistic, df, p_value, conf_low, conf_high, riv,
             lambda, fmi, ubar, b, t and dfcom. Terms without a within-imputation variance have the
             pooled mean and ``b`` only.
+
+        Raises
+        ------
+        ValueError
+            If the level is not between 0 and 1, or `exponentiate` is given for estimates that were
+            pooled on a transformed scale.
         """
         if not 0 < conf_level < 1:
             raise ValueError(f"conf_level must be between 0 and 1, got {conf_level!r}.")
+        if exponentiate and self.scale != "identity":
+            raise ValueError(
+                "exponentiate=True is for estimates pooled with scale='identity', such as log odds "
+                f"ratios. These were pooled with scale={self.scale!r}, and the summary transforms "
+                "them back already: leave exponentiate out."
+            )
         p, k = self.pooled, len(self.terms)
         error = np.sqrt(p.t)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -269,9 +282,10 @@ class Analyses(Sequence[Any]):
         Notes
         -----
         D1 has the degrees of freedom of Li et al. (1991) without `dfcom`, and those of Reiter
-        (2007) with it. Reiter's are not defined if few degrees of freedom are left by missing data;
-        those of Li et al. are then combined with `dfcom` as Barnard and Rubin (1999) do for one
-        term.
+        (2007) with it. Reiter's are not defined for k terms and m imputations with k (m - 1) ≤ 4,
+        nor if few degrees of freedom are left by missing data; those of Li et al. are then combined
+        with `dfcom` as Barnard and Rubin (1999) do for one term. The test of one term with at most
+        five imputations is therefore the t test of `pool`.
 
         D3 of linear models pools the maximum likelihood estimate of the residual variance with the
         coefficients, as R's mitml does. R's ``mice::D3`` estimates it, and the intercept, again in

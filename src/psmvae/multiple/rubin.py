@@ -129,9 +129,8 @@ def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> Pool
     b = np.atleast_2d(np.cov(estimate, rowvar=False))
     riv = float((1 + 1 / m) * np.trace(np.linalg.solve(ubar, b)) / k)
     statistic = float(mean @ np.linalg.solve(ubar, mean) / (k * (1 + riv)))
-    finite = np.isfinite(dfcom) and k * (m - 1) > 4
-    df2 = reiter_df(k, m, riv, dfcom) if finite else li_df(k, m, riv)
-    return PooledTest(statistic, float(k), df2, float(stats.f.sf(statistic, k, df2)), riv)
+    df2 = reiter_df(k, m, riv, dfcom) if np.isfinite(dfcom) else li_df(k, m, riv)
+    return PooledTest(statistic, float(k), df2, f_tail(statistic, k, df2), riv)
 
 
 def pool_d2(statistic: Floats, k: int) -> PooledTest:
@@ -141,7 +140,7 @@ def pool_d2(statistic: Floats, k: int) -> PooledTest:
     value = float((statistic.mean() / k - (m + 1) / (m - 1) * riv) / (1 + riv))
     df2 = float(k ** (-3 / m) * (m - 1) * (1 + 1 / riv) ** 2) if riv > 0 else np.inf
     # a negative statistic is no evidence against the null hypothesis
-    return PooledTest(value, float(k), df2, float(stats.f.sf(max(value, 0.0), k, df2)), riv)
+    return PooledTest(value, float(k), df2, f_tail(max(value, 0.0), k, df2), riv)
 
 
 def pool_d3(at_own: Floats, at_pooled: Floats, k: int) -> PooledTest:
@@ -162,7 +161,14 @@ def pool_d3(at_own: Floats, at_pooled: Floats, k: int) -> PooledTest:
     riv = max(0.0, float((m + 1) / (k * (m - 1)) * (at_own.mean() - at_pooled.mean())))
     statistic = float(at_pooled.mean() / (k * (1 + riv)))
     df2 = li_df(k, m, riv)
-    return PooledTest(statistic, float(k), df2, float(stats.f.sf(statistic, k, df2)), riv)
+    return PooledTest(statistic, float(k), df2, f_tail(statistic, k, df2), riv)
+
+
+def f_tail(statistic: float, df1: float, df2: float) -> float:
+    """Upper tail probability of an F distribution; with infinite ``df2``, of χ² / ``df1``."""
+    if np.isinf(df2):
+        return float(stats.chi2.sf(df1 * statistic, df1))
+    return float(stats.f.sf(statistic, df1, df2))
 
 
 def li_df(k: int, m: int, riv: float) -> float:
@@ -176,24 +182,27 @@ def li_df(k: int, m: int, riv: float) -> float:
 
 
 def reiter_df(k: int, m: int, riv: float, dfcom: float) -> float:
-    r"""Denominator degrees of freedom of Reiter (2007) for D1 with ``k (m - 1) > 4``.
+    r"""Denominator degrees of freedom of D1 with those of complete data, by Reiter (2007).
 
-    They come from a series for :math:`\nu^* / (1 + a) > 4`, where
+    They come from a series for :math:`k (m - 1) > 4` and :math:`\nu^* / (1 + a) > 4`, where
     :math:`\nu^* = (\nu_{com} + 1) \nu_{com} / (\nu_{com} + 3)`, and are above 4. Outside this range
-    the series is negative or diverges. The degrees of freedom of Li et al. (1991) are combined with
-    those of complete data there, as Barnard and Rubin (1999) do for one term:
+    the series is not defined, negative, or diverges. The degrees of freedom of Li et al. (1991) are
+    combined with those of complete data there, as Barnard and Rubin (1999) do for one term:
 
     .. math::
 
         \frac1\nu = \frac1{\nu_{Li}} + \frac{1 + a}{\nu^*}.
 
-    The result is positive and below 4, and for a = 0 both are :math:`\nu^*`.
+    The result is positive and below :math:`\nu^*`, and for a = 0 both are :math:`\nu^*`. For
+    :math:`t = k (m - 1) > 4`, a is r t / (t - 2) as in the degrees of freedom of Li et al.; for
+    smaller t both use r itself. So with one term and at most five imputations the test is the t
+    test of the pooled estimate.
     """
     t = k * (m - 1)
-    a = riv * t / (t - 2)
+    a = riv * t / (t - 2) if t > 4 else riv
     v = (dfcom + 1) / (dfcom + 3) * dfcom
     c1, c2 = v - 2 * (1 + a), v - 4 * (1 + a)
-    if c2 <= 0:
+    if t <= 4 or c2 <= 0:
         return float(1 / (1 / li_df(k, m, riv) + (1 + a) / v))
     series = (
         a**2 * c1 / ((1 + a) ** 2 * c2)
