@@ -10,7 +10,10 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import stats
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from psmvae.multiple import Analyses, Estimates, MissingInformationWarning, read_estimates
 from psmvae.multiple.rubin import degrees_of_freedom, li_df, pool_scalars, reiter_df
@@ -184,11 +187,16 @@ def test_numbers_without_variance_have_a_mean_and_a_between_variance():
     "result",
     [
         {"a": (1.0, 0.25), "b": (2.0, 0.5)},
+        {"a": (1.0, 0.25, 30), "b": np.array([2.0, 0.5])},
         {"term": ["a", "b"], "estimate": [1.0, 2.0], "variance": [0.25, 0.5]},
         pd.DataFrame({"estimate": [1.0, 2.0], "variance": [0.25, 0.5]}, index=["a", "b"]),
         pl.DataFrame({"term": ["a", "b"], "estimate": [1.0, 2.0], "std_error": [0.5, 0.5**0.5]}),
+        {"term": ["a", "b"], "estimate": [1.0, 2.0], "se": [0.5, 0.5**0.5]},
+        pd.DataFrame(
+            {"estimate": [1.0, 2.0], "std.error": [0.5, 0.5**0.5], "p.value": 0.1}, index=["a", "b"]
+        ),
     ],
-    ids=["pairs", "columns", "pandas", "polars"],
+    ids=["pairs", "triples", "columns", "pandas", "polars", "se", "broom"],
 )
 def test_estimates_are_read_from(result):
     found = read_estimates(result)
@@ -205,8 +213,42 @@ def test_estimates_of_scikit_learn_have_no_variance():
     assert np.isnan(found.variance).all()
 
 
+def test_degrees_of_freedom_of_triples():
+    found = read_estimates({"a": (1.0, 0.5, 30), "b": (1.0, 0.5, 20), "c": (1.0, 0.5), "d": 1.0})
+    assert found.dfcom == 20
+    np.testing.assert_array_equal(found.variance, [0.5, 0.5, 0.5, np.nan])
+
+
+def test_a_series_has_numbers_by_label():
+    found = read_estimates(pd.DataFrame({"bmi": [1.0, 3.0], "age": [5.0, 5.0]}).mean())
+    assert found.terms == ("bmi", "age")
+    assert found.estimate.tolist() == [2, 5]
+    several = pd.Series([1.0], index=pd.MultiIndex.from_tuples([("a", 1)]))
+    assert read_estimates(several).terms == ("a:1",)
+
+
+X = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 2)), columns=["u", "v"])
+
+
+def test_classes_of_scikit_learn_name_the_terms():
+    y = np.repeat(["low", "mid", "top"], 30)
+    found = read_estimates(LogisticRegression().fit(X, y))
+    names = ["intercept", "u", "v"]
+    expected = [f"{c}:intercept" for c in ("low", "mid", "top")]
+    expected += [f"{c}:{name}" for c in ("low", "mid", "top") for name in names[1:]]
+    assert list(found.terms) == expected
+    # a support vector classifier compares pairs of classes
+    assert read_estimates(SVC(kernel="linear").fit(X, y)).terms[3] == "0:u"
+
+
+def test_without_an_intercept_there_is_no_term():
+    model = LinearRegression(fit_intercept=False)
+    assert read_estimates(model.fit(X, X["u"])).terms == ("u", "v")
+    assert read_estimates(model.fit(X, X)).terms == ("0:u", "0:v", "1:u", "1:v")
+
+
 def test_different_terms_are_named():
-    with pytest.raises(ValueError, match=r"imputation 0 and imputation 1 .*'b'"):
+    with pytest.raises(ValueError, match=r"imputation 1 of 2 and imputation 2 of 2 .*'b'"):
         Analyses([{"a": 1.0}, {"b": 1.0}]).pool()
 
 
@@ -248,6 +290,50 @@ def test_wrong_requests_are_errors(call, match):
         call()
 
 
-def test_an_object_without_estimates_is_a_type_error():
-    with pytest.raises(TypeError, match="object"):
-        read_estimates(object())
+@pytest.mark.parametrize(
+    ("result", "match"),
+    [
+        (object(), "object"),
+        (make_pipeline(StandardScaler(), LinearRegression()).fit(X, X["u"]), r"pipeline\[-1\]"),
+        (np.ones(2), "ndarray; return a mapping"),
+        ({"a": "x"}, "'x' for 'a'"),
+        ({"a": None}, "None for 'a'"),
+        ({"b": 1.0, "a": (1.0, 1.0, 1.0, 1.0)}, "triple .* for 'a'"),
+        (pd.DataFrame({"estimate": [1.0], "stderr": [2.0]}), "'stderr'.*'std_error'"),
+    ],
+)
+def test_other_objects_are_type_errors(result, match):
+    with pytest.raises(TypeError, match=match):
+        read_estimates(result)
+    with pytest.raises(TypeError) as caught:
+        Analyses([1.0, result]).pool()
+    assert caught.value.__notes__ == ["result of imputation 2 of 2"]
+
+
+def test_a_term_that_occurs_twice():
+    with pytest.raises(ValueError, match="several of 'a'"):
+        read_estimates(pd.DataFrame({"term": ["a", "b", "a"], "estimate": [1.0, 2.0, 3.0]}))
+
+
+@pytest.mark.parametrize(
+    ("result", "match"),
+    [
+        ({"b": (1.0, 1.0), "a": (1.0, -0.5)}, "variance of 'a' is -0.5"),
+        ({"b": (1.0, 1.0), "a": 1.0}, "variance of 'a' is nan"),
+        ({"b": (1.0, np.inf), "a": (1.0, 0.5)}, "variance of 'b' is inf"),
+        ({"b": (1.0, 1.0), "a": (np.nan, 0.5)}, "estimate of 'a' is nan"),
+        ({"term": ["b", "a"], "estimate": [1, 1], "se": [1, -1]}, "variance of 'a' is -1"),
+        (Estimates(("b", "a"), np.ones(2), np.ones(2) * np.nan, np.eye(2)), "variance of 'b' is n"),
+    ],
+)
+def test_numbers_that_cannot_be_pooled_name_imputation_and_term(result, match):
+    good = {"b": (1.0, 1.0), "a": (1.2, 0.5)}
+    fits = Analyses([good, result, good])
+    for call in (fits.pool, fits.arrays, lambda: fits.test("a = 0")):
+        with pytest.raises(ValueError, match=rf"imputation 2 of 3: the {match}"):
+            call()
+
+
+def test_variances_of_zero_are_pooled():
+    row = Analyses([{"a": (1.0, 0.0)}, {"a": (1.2, 0.5)}]).pool().pooled
+    assert row.ubar[0] == 0.25

@@ -15,7 +15,14 @@ from scipy import stats
 
 from psmvae.multiple import rubin
 from psmvae.multiple.complete_cases import complete_rows
-from psmvae.multiple.estimates import Estimates, check_same_terms, read_estimates
+from psmvae.multiple.estimates import (
+    Estimates,
+    check_numbers,
+    check_same_terms,
+    noting,
+    numbered,
+    read_estimates,
+)
 from psmvae.multiple.likelihood import read_likelihood
 from psmvae.table.numbers import interval, number, p_value
 from psmvae.table.sections import Section, as_html, as_text, shortened
@@ -372,7 +379,9 @@ class Analyses(Sequence[Any]):
             )
         analysis, original = self.source
         found = read_estimates(analysis(complete_rows(original)))
-        check_same_terms(read_estimates(self[0]), found, ("imputation 0", "the complete rows"))
+        check_same_terms(
+            read_estimates(self[0]), found, ("the first imputation", "the complete rows")
+        )
         return found
 
     def _likelihood_ratio_test(self, at: list[int], values: Floats) -> rubin.PooledTest:
@@ -384,11 +393,15 @@ class Analyses(Sequence[Any]):
         return rubin.pool_d3(np.array(own), np.array(pooled), len(at))
 
     def _estimates(self) -> list[Estimates]:
-        each = [read_estimates(result) for result in self.results]
-        if len(each) < 2:
-            raise ValueError(f"Rubin's rules need at least 2 imputations, got {len(each)}.")
+        m, each = len(self.results), []
+        if m < 2:
+            raise ValueError(f"Rubin's rules need at least 2 imputations, got {m}.")
+        for k, result in enumerate(self.results):
+            with noting(f"result of {numbered(k, m)}"):
+                each.append(read_estimates(result))
         for k, one in enumerate(each):
-            check_same_terms(each[0], one, ("imputation 0", f"imputation {k}"))
+            check_same_terms(each[0], one, (numbered(0, m), numbered(k, m)))
+        check_numbers(each)
         return each
 
     def _dfcom(self, each: list[Estimates], given: float | None) -> float:

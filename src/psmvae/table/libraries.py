@@ -14,6 +14,21 @@ def is_pandas_frame(table: Any) -> bool:
     return _is_instance(table, "pandas", "DataFrame")
 
 
+def is_pandas_series(values: Any) -> bool:
+    """Whether an object is a pandas Series."""
+    return _is_instance(values, "pandas", "Series")
+
+
+def is_lifelines_cox(fitter: Any) -> bool:
+    """Whether an object is the fitter of Cox models of lifelines."""
+    return _is_instance(fitter, "lifelines", "CoxPHFitter")
+
+
+def is_statsmodels_cox(model: Any) -> bool:
+    """Whether an object is a Cox model of statsmodels."""
+    return _is_instance(model, "statsmodels.duration.hazard_regression", "PHReg")
+
+
 def is_polars_frame(table: Any) -> bool:
     """Whether a table is a polars frame, not a lazy one."""
     return _is_instance(table, "polars", "DataFrame")
