@@ -99,3 +99,8 @@ def test_the_frame_is_of_the_library_of_the_table():
 def test_wrong_requests_are_errors(call, match):
     with pytest.raises(ValueError, match=match):
         call()
+
+
+def test_a_text_is_no_number():
+    with pytest.raises(TypeError, match="cv must be a number, got '5'"):
+        how_many(fits(), cv="5")

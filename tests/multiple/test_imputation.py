@@ -164,6 +164,73 @@ def test_how_many_imputations_of_its_own_analyses():
         mi.how_many(Analyses(fits[:2]))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "numpy"])
+def test_the_incomplete_table_is_a_copy(library):
+    frame = incomplete()[["a", "b"]]
+    table = {"pandas": frame, "polars": pl.from_pandas(frame), "numpy": np.array(frame)}[library]
+    mi = imputed(table)
+    mask = mi.mask.copy()
+    if library == "pandas":
+        table["a"] = table["a"].fillna(0)
+    elif library == "polars":
+        table[0, "a"] = 0.0
+        table.insert_column(0, pl.lit(0.0).alias("c"))
+    else:
+        table[:] = 0.0
+    np.testing.assert_array_equal(MultipleImputation.from_long(mi.to_long()).mask, mask)
+
+
+def test_slices_are_imputations_and_analyses():
+    mi = imputed(incomplete(), m=4)
+    fits = mi.analyse(analysis)
+    some, of_some = mi[1:3], fits[1:3]
+    assert isinstance(some, MultipleImputation)
+    assert (some.m, some[0] is mi[1], some.original is mi.original) == (2, True, True)
+    assert isinstance(of_some, Analyses)
+    assert list(of_some) == list(some.analyse(analysis))
+    assert of_some.complete_cases().terms == ("mean of a",)
+
+
+def failing(table):
+    if table["a"].iloc[0] > 0:
+        raise ValueError("singular")
+    return {"a": 1.0}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("bootstrap", [None, 2])
+def test_an_analysis_that_fails_names_the_imputation(n_jobs, bootstrap):
+    frame = pd.DataFrame({"a": np.full(9, -1.0)})
+    tables = (frame, frame, frame + 2, frame)
+    mi = MultipleImputation(frame, tables, np.zeros((9, 1), dtype=bool))
+    with pytest.raises(ValueError, match="singular") as caught:
+        mi.analyse(failing, n_jobs=n_jobs, bootstrap=bootstrap)
+    assert caught.value.__notes__ == ["analysis of imputation 3 of 4"]
+
+
+def test_complete_cases_of_some_columns():
+    mi = imputed(incomplete())
+    fits = mi.analyse(lambda d: {"n": float(len(d))})
+    frame = incomplete()
+    assert fits.complete_cases().estimate[0] == len(frame.dropna())
+    assert fits.complete_cases(["a", "n"]).estimate[0] == len(frame.dropna(subset=["a", "n"]))
+    assert fits.complete_cases("a").estimate[0] == len(frame.dropna(subset=["a"]))
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda mi: mi.analyse("y ~ x"), "analysis must be a function .* 'y ~ x'"),
+        (lambda mi: mi.analyse(analysis, progress=True), "progress must be a function"),
+        (lambda mi: mi.how_many(mi.analyse(analysis).pool()), "Analyses .* got PooledResults"),
+        (lambda mi: mi.how_many([1.0] * 3), "Analyses .* got list"),
+    ],
+)
+def test_arguments_of_wrong_types_are_type_errors(call, match):
+    with pytest.raises(TypeError, match=match):
+        call(imputed(incomplete()))
+
+
 @pytest.mark.parametrize(
     ("change", "match"),
     [

@@ -77,6 +77,28 @@ def test_tests_without_between_variance_are_chi_squared_tests(method):
     assert found.p_value == pytest.approx(stats.chi2.sf(10, 2))
 
 
+@pytest.mark.parametrize("model", MODELS)
+def test_pooled_covariances(model):
+    r, fits = R[model], fits_of(model)
+    pooled = fits._pool("barnard-rubin", None, "identity")
+    for name in ("ubar", "b", "t"):
+        matrix = getattr(pooled.covariance, name)
+        np.testing.assert_allclose(matrix.diagonal(), r["pooled"][name], rtol=1e-8)
+    estimates, covariances = np.array(r["estimates"]), np.array(r["covariances"])
+    t = covariances.mean(0) + 1.2 * np.cov(estimates.T).reshape(covariances[0].shape)
+    np.testing.assert_allclose(pooled.cov_params(), t)
+
+
+def test_covariances_on_a_transformed_scale():
+    u, values = np.array([[0.2, 0.1], [0.1, 0.3]]), ([1, 2], [1.1, 2.2])
+    fits = Analyses([Estimates(("a", "b"), np.array(q), u.diagonal(), u) for q in values])
+    pooled = fits.pool(scale="log")
+    within = [u / np.outer(q, q) for q in values]
+    np.testing.assert_allclose(pooled.covariance.ubar, np.mean(within, 0))
+    np.testing.assert_allclose(pooled.covariance.b, np.full((2, 2), np.log(1.1) ** 2 / 2))
+    np.testing.assert_allclose(pooled.cov_params().diagonal(), pooled.pooled.t)
+
+
 def test_degrees_of_freedom_without_between_variance_are_those_of_complete_data():
     # Barnard and Rubin (1999): lambda = 0 leaves (v + 1) / (v + 3) v
     assert degrees_of_freedom(5, np.array([0.0]), 20.0)[0] == pytest.approx(21 / 23 * 20)
@@ -274,6 +296,7 @@ def test_a_representation_does_not_warn_and_leaves_the_filters_of_warnings(filte
         (lambda: Analyses([-1.0, 1.0]).pool(scale="log"), "domain"),
         (lambda: Analyses([1.0, 1.0]).pool(scale="cube"), "scale must be"),
         (lambda: Analyses([1.0, 2.0]).test("estimate = 0"), "covariance"),
+        (lambda: Analyses([1.0, 2.0]).pool().cov_params(), "covariance.*bootstrap"),
         (lambda: fits_of("lm").test("bmi"), "form"),
         (lambda: fits_of("lm").test(""), "empty"),
         (lambda: fits_of("lm").test("bmi = 0, bmi = 1"), "two values"),
@@ -288,6 +311,19 @@ def test_a_representation_does_not_warn_and_leaves_the_filters_of_warnings(filte
 def test_wrong_requests_are_errors(call, match):
     with pytest.raises(ValueError, match=match):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda fits: fits.test(["age", "bmi"]), "'age = 0, chl = 0', got list"),
+        (lambda fits: fits.test({"age": 0}), "got dict"),
+        (lambda fits: fits.pool(dfcom="10"), "dfcom must be a number above 0, got '10'"),
+    ],
+)
+def test_arguments_of_wrong_types_are_type_errors(call, match):
+    with pytest.raises(TypeError, match=match):
+        call(fits_of("lm"))
 
 
 @pytest.mark.parametrize(

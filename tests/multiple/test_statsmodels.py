@@ -63,6 +63,30 @@ def test_d3_of_logit_is_that_of_the_binomial_glm():
     )
 
 
+@pytest.mark.parametrize("name", ["logit", "probit", "poisson"])
+def test_d3_of_discrete_models_is_that_of_their_glm(name, capfd):
+    links = sm.families.links
+    family = {
+        "logit": sm.families.Binomial(),
+        "probit": sm.families.Binomial(links.Probit()),
+        "poisson": sm.families.Poisson(),
+    }[name]
+    response = "count" if name == "poisson" else "z"
+
+    def discrete(table):
+        more = {"offset": table["y"], "exposure": table["x2"] ** 2 + 1} if name == "poisson" else {}
+        return smf.__dict__[name](f"{response} ~ x1 + x2", table, **more).fit(disp=False)
+
+    def glm(table):
+        more = {"offset": table["y"], "exposure": table["x2"] ** 2 + 1} if name == "poisson" else {}
+        return smf.glm(f"{response} ~ x1 + x2", table, family=family, **more).fit(tol=1e-12)
+
+    for null in ("x1 = 0", "x2 = 0.3", "x1 = 0.1, x2 = 0, Intercept = 0.2"):
+        found, expected = (MI.analyse(fit).test(null, method="D3") for fit in (discrete, glm))
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_d3_of_equal_tables_is_the_likelihood_ratio_test():
     table = MI[0]
     full, null = smf.ols("y ~ x1 + x2", table).fit(), smf.ols("y ~ x1", table).fit()

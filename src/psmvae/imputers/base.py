@@ -26,7 +26,7 @@ from psmvae.imputers.blocks import BLOCK_ROWS, BlockSeed, blocks
 from psmvae.imputers.fit_warnings import ImproperDrawsWarning
 from psmvae.imputers.reference import Reference
 from psmvae.imputers.truncation import truncated_draws
-from psmvae.multiple.imputation import MultipleImputation
+from psmvae.multiple.imputation import MultipleImputation, copy_of
 from psmvae.sources import is_source, open_source
 from psmvae.sources.sample import sample_rows as sample_rows_of
 from psmvae.table.codec import Codec, Encoded
@@ -319,7 +319,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
             info["derived"] = self.schema_.formulas
         if self.schema_.orders:
             info["levels"] = self.schema_.orders
-        return MultipleImputation(X, tuple(tables), mask, info)
+        return MultipleImputation(copy_of(X), tuple(tables), mask, info)
 
     def _complete(self, X: Any, n: int, where: Any, random_state: Any) -> tuple[list[Any], Bools]:
         """Draw ``n`` completed tables; also return which cells were imputed."""

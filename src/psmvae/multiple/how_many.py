@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -102,6 +103,9 @@ def how_many(
     fits: Analyses, *, cv: float = CV, conf_level: float = CONF_LEVEL, dfcom: float | None = None
 ) -> HowMany:
     """Apply the quadratic rule to analyses; see `MultipleImputation.how_many`."""
+    for name, value in (("cv", cv), ("conf_level", conf_level)):
+        if not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number, got {value!r}.")
     if not cv > 0:
         raise ValueError(f"cv must be above 0, got {cv!r}.")
     if not 0 < conf_level < 1:

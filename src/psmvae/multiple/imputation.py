@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from psmvae.multiple.bootstrap import bootstrap_estimates
 from psmvae.multiple.complete_cases import missing_values
-from psmvae.multiple.estimates import Estimates
+from psmvae.multiple.estimates import Estimates, noting, numbered
 from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
 from psmvae.multiple.pooling import Analyses, Backend
@@ -69,6 +69,9 @@ class MultipleImputation(Sequence[Any]):
         return len(self.tables)
 
     def __getitem__(self, index: Any) -> Any:
+        """Return a completed table, or for a slice the imputations of these tables."""
+        if isinstance(index, slice):
+            return replace(self, tables=self.tables[index])
         return self.tables[index]
 
     @property
@@ -131,6 +134,15 @@ class MultipleImputation(Sequence[Any]):
         Analyses
             The results, to be pooled.
 
+        Raises
+        ------
+        TypeError
+            If `analysis` or `progress` cannot be called.
+
+        Notes
+        -----
+        An error of the analysis has a note with the number of the imputation.
+
         Examples
         --------
         >>> import numpy as np, pandas as pd
@@ -147,6 +159,16 @@ class MultipleImputation(Sequence[Any]):
         >>> fits.pool(dfcom=48).summary()["term"].tolist()
         ['intercept', 'x']
         """
+        if not callable(analysis):
+            raise TypeError(
+                "analysis must be a function of a completed table, such as lambda d: "
+                f"smf.ols('y ~ x', d).fit(), got {analysis!r}."
+            )
+        if not (progress is None or callable(progress)):
+            raise TypeError(
+                "progress must be a function of the number of finished analyses and their total, "
+                f"got {progress!r}."
+            )
         repeat = analysis
         calls = [partial(_of_copy, analysis, table) for table in self.tables]
         if bootstrap is not None:
@@ -157,6 +179,10 @@ class MultipleImputation(Sequence[Any]):
                 for table, seed in zip(self.tables, seeds, strict=True)
             ]
             repeat = partial(_bootstrapped, analysis, bootstrap, random_state)
+        calls = [
+            partial(_noted, call, f"analysis of {numbered(k, self.m)}")
+            for k, call in enumerate(calls)
+        ]
         backend, source = _backend(self.original), (repeat, self.original)
         if n_jobs is not None:
             from joblib import Parallel, delayed
@@ -210,6 +236,10 @@ class MultipleImputation(Sequence[Any]):
         >>> mi.how_many(fits, dfcom=49).m > 9
         True
         """
+        if not isinstance(fits, Analyses):
+            raise TypeError(
+                f"fits must be the Analyses that analyse returns, got {type(fits).__name__}."
+            )
         if len(fits) != self.m:
             raise ValueError(f"the analyses are of {len(fits)} tables, but there are {self.m}.")
         return how_many(fits, cv=cv, conf_level=conf_level, dfcom=dfcom)
@@ -369,10 +399,21 @@ class MultipleImputation(Sequence[Any]):
         return cls(original, tuple(completed), mask, info)
 
 
+def copy_of(table: Any) -> Any:
+    """Return a copy of a table, which later changes of the table do not reach."""
+    # tables of Arrow cannot be changed
+    return table if is_arrow_table(table) else deepcopy(table)
+
+
 def _of_copy(analysis: Callable[[Any], Any], table: Any) -> Any:
     """Apply an analysis to a copy of a table, because it may add or change columns."""
-    # tables of Arrow cannot be changed
-    return analysis(table if is_arrow_table(table) else deepcopy(table))
+    return analysis(copy_of(table))
+
+
+def _noted(call: Callable[[], Any], text: str) -> Any:
+    """Call a function; an error gets a note."""
+    with noting(text):
+        return call()
 
 
 def _bootstrapped(

@@ -72,12 +72,19 @@ def _generalized_linear(model: Any, b: Floats, at: Sequence[int], values: Floats
     from statsmodels.genmod.generalized_linear_model import GLM
 
     restricted, free = _null(b, at, values)
-    if free.any():
+    if free.any() and type(model) is GLM:
         constraints = np.eye(len(b))[list(at)]
-        # the default is an absolute tolerance of the deviance, coarse for small tables; discrete
-        # models print unless told not to
-        options = {"tol": 1e-12, "rtol": 1e-11} if type(model) is GLM else {"disp": False}
-        restricted = np.asarray(model.fit_constrained((constraints, values), **options).params)
+        # the default is an absolute tolerance of the deviance, coarse for small tables
+        fit = model.fit_constrained((constraints, values), tol=1e-12, rtol=1e-11)
+        restricted = np.asarray(fit.params)
+    elif free.any():
+        # `fit_constrained` of discrete models prints; the fixed coefficients are an offset
+        offset = model.exog @ restricted
+        for name in ("offset", "exposure"):
+            own = getattr(model, name, None)
+            offset = offset if own is None else offset + own
+        null = type(model)(model.endog, model.exog[:, free], offset=offset)
+        restricted[free] = null.fit(disp=False).params
     return Likelihood(lambda parameters: float(model.loglike(parameters)), b, restricted)
 
 

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -75,6 +76,9 @@ class PooledResults:
         Scale of pooling; `summary` transforms estimates and intervals back.
     backend : str
         Library of the frame that `summary` returns: "pandas", "polars" or "pyarrow".
+    covariance : PooledCovariance or None
+        Covariance matrices within imputations (``ubar``), between them (``b``) and their total
+        (``t``), on the scale of pooling, if every analysis gave a covariance matrix.
     """
 
     terms: tuple[str, ...]
@@ -83,6 +87,7 @@ class PooledResults:
     pooled: rubin.Pooled
     scale: ScaleName = "identity"
     backend: Backend = "pandas"
+    covariance: rubin.PooledCovariance | None = None
 
     def summary(self, *, exponentiate: bool = False, conf_level: float = 0.95) -> Any:
         """Return a frame with one row for each term, with the columns of R's mice.
@@ -146,6 +151,41 @@ class PooledResults:
         plain = {name: np.asarray(v).tolist() for name, v in columns.items()}
         return nw.from_dict(plain, backend=self.backend).to_native()
 
+    def cov_params(self) -> Floats:
+        """Return the total covariance matrix of the pooled estimates.
+
+        Returns
+        -------
+        ndarray of shape (term, term)
+            In the order of `terms`, on the scale of pooling; its diagonal is ``t`` of the summary.
+
+        Raises
+        ------
+        ValueError
+            If an analysis gave no covariance matrix.
+
+        Examples
+        --------
+        The difference of two coefficients with its standard error:
+
+        >>> import numpy as np
+        >>> from psmvae.multiple import Analyses, Estimates
+        >>> each = [np.array([1.0, 0.5]), np.array([1.2, 0.5])]
+        >>> u = np.array([[0.2, 0.1], [0.1, 0.2]])
+        >>> pooled = Analyses([Estimates(("a", "b"), q, u.diagonal(), u) for q in each]).pool()
+        >>> contrast = np.array([1, -1])
+        >>> round(float(contrast @ pooled.pooled.estimate), 3)
+        0.6
+        >>> round(float(contrast @ pooled.cov_params() @ contrast), 3)
+        0.23
+        """
+        if self.covariance is None:
+            raise ValueError(
+                "the pooled covariance matrix needs that of every analysis; results of statsmodels "
+                "and lifelines have one, and analyse(..., bootstrap=200) computes one for others."
+            )
+        return self.covariance.t
+
     def __repr__(self) -> str:
         return as_text(_pooled_sections(self))
 
@@ -191,6 +231,9 @@ class Analyses(Sequence[Any]):
         return len(self.results)
 
     def __getitem__(self, index: Any) -> Any:
+        """Return a result, or for a slice the analyses of these tables."""
+        if isinstance(index, slice):
+            return Analyses(self.results[index], backend=self.backend, source=self.source)
         return self.results[index]
 
     def _sections(self) -> list[Section]:
@@ -257,7 +300,14 @@ class Analyses(Sequence[Any]):
         variance = np.stack([one.variance for one in each]) * slope**2
         freedom = self._dfcom(each, dfcom)
         pooled = rubin.pool_scalars(estimate, variance, freedom, df=df)
-        return PooledResults(each[0].terms, len(each), freedom, pooled, scale, self.backend)
+        matrices = _covariances(each)
+        covariance = None
+        if matrices is not None:
+            scaled = slope[:, :, None] * matrices * slope[:, None, :]
+            covariance = rubin.pool_covariances(estimate, scaled)
+        return PooledResults(
+            each[0].terms, len(each), freedom, pooled, scale, self.backend, covariance
+        )
 
     def test(
         self, hypothesis: str, *, method: Test = "D1", dfcom: float | None = None
@@ -284,7 +334,7 @@ class Analyses(Sequence[Any]):
         Raises
         ------
         TypeError
-            If `method` is "D3" and the results have no likelihood.
+            If `hypothesis` is no text, or `method` is "D3" and the results have no likelihood.
 
         Notes
         -----
@@ -309,6 +359,11 @@ class Analyses(Sequence[Any]):
         >>> fits.test("x = 0, z = 0", method="D3").p_value > 0.05
         True
         """
+        if not isinstance(hypothesis, str):
+            raise TypeError(
+                "hypothesis must be a text such as 'age = 0, chl = 0', got "
+                f"{type(hypothesis).__name__}."
+            )
         each = self._estimates()
         names, values = _parse(hypothesis, each[0].terms)
         at = [each[0].terms.index(name) for name in names]
@@ -316,11 +371,11 @@ class Analyses(Sequence[Any]):
             return self._likelihood_ratio_test(at, values)
         if method not in ("D1", "D2"):
             raise ValueError(f"method must be 'D1', 'D2' or 'D3', got {method!r}.")
-        covariances = [one.covariance for one in each if one.covariance is not None]
-        if len(covariances) < len(each):
+        matrices = _covariances(each)
+        if matrices is None:
             raise ValueError("a test needs the covariance matrix of the estimates.")
         estimate = np.stack([one.estimate[at] for one in each]) - values
-        covariance = np.stack(covariances)[:, at][:, :, at]
+        covariance = matrices[:, at][:, :, at]
         if method == "D1":
             return rubin.wald_d1(estimate, covariance, self._dfcom(each, dfcom))
         solved = np.linalg.solve(covariance, estimate[..., None])[..., 0]
@@ -349,8 +404,13 @@ class Analyses(Sequence[Any]):
         )
         return each[0].terms, estimate, variance, self._dfcom(each, dfcom)
 
-    def complete_cases(self) -> Estimates:
+    def complete_cases(self, complete_on: str | Sequence[str] | None = None) -> Estimates:
         """Repeat the analysis on the rows without missing cells.
+
+        Parameters
+        ----------
+        complete_on : str or sequence of str, optional
+            The columns that must not be missing, such as those of the analysis. By default all.
 
         Returns
         -------
@@ -360,7 +420,8 @@ class Analyses(Sequence[Any]):
         Raises
         ------
         ValueError
-            If the analysis is not known, there is no complete row, or the terms differ.
+            If the analysis is not known, a column is unknown, there is no complete row, or the
+            terms differ.
 
         Examples
         --------
@@ -378,7 +439,7 @@ class Analyses(Sequence[Any]):
                 "MultipleImputation.analyse."
             )
         analysis, original = self.source
-        found = read_estimates(analysis(complete_rows(original)))
+        found = read_estimates(analysis(complete_rows(original, complete_on)))
         check_same_terms(
             read_estimates(self[0]), found, ("the first imputation", "the complete rows")
         )
@@ -406,11 +467,19 @@ class Analyses(Sequence[Any]):
 
     def _dfcom(self, each: list[Estimates], given: float | None) -> float:
         if given is not None:
+            if not isinstance(given, Real):
+                raise TypeError(f"dfcom must be a number above 0, got {given!r}.")
             if not given > 0:
                 raise ValueError(f"dfcom must be above 0, got {given!r}.")
             return float(given)
         known = [one.dfcom for one in each if one.dfcom is not None]
         return min(known) if len(known) == len(each) else float("inf")
+
+
+def _covariances(each: list[Estimates]) -> Floats | None:
+    """Return the covariances ``(imputation, term, term)``, if every analysis has one."""
+    known = [one.covariance for one in each if one.covariance is not None]
+    return np.stack(known) if len(known) == len(each) else None
 
 
 def _pooled_sections(results: PooledResults) -> list[Section]:

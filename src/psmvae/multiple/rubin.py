@@ -43,6 +43,14 @@ class Pooled(NamedTuple):
     fmi: Floats
 
 
+class PooledCovariance(NamedTuple):
+    """Covariance matrices ``(term, term)`` of pooled estimates; see `Pooled`."""
+
+    ubar: Floats
+    b: Floats
+    t: Floats
+
+
 class PooledTest(NamedTuple):
     """Result of a test of several terms at once; made by `Analyses.test`.
 
@@ -87,6 +95,12 @@ def pool_scalars(
     return Pooled(mean, ubar, b, t, riv, lambda_, freedom, fmi)
 
 
+def pool_covariances(estimate: Floats, covariance: Floats) -> PooledCovariance:
+    """Pool estimates ``(imputation, term)`` and covariances ``(imputation, term, term)``."""
+    ubar, b = covariance.mean(0), np.atleast_2d(np.cov(estimate, rowvar=False))
+    return PooledCovariance(ubar, b, ubar + (1 + 1 / len(estimate)) * b)
+
+
 def p_value(pooled: Pooled) -> Floats:
     """Two-sided p-value ``(term,)`` of the hypothesis that a term is zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -125,8 +139,7 @@ def degrees_of_freedom(
 def wald_d1(estimate: Floats, covariance: Floats, dfcom: float = np.inf) -> PooledTest:
     """Test that all terms are zero, by the pooled Wald test D1 of Li et al. (1991)."""
     m, k = estimate.shape
-    mean, ubar = estimate.mean(0), covariance.mean(0)
-    b = np.atleast_2d(np.cov(estimate, rowvar=False))
+    mean, (ubar, b, _) = estimate.mean(0), pool_covariances(estimate, covariance)
     riv = float((1 + 1 / m) * np.trace(np.linalg.solve(ubar, b)) / k)
     statistic = float(mean @ np.linalg.solve(ubar, mean) / (k * (1 + riv)))
     df2 = reiter_df(k, m, riv, dfcom) if np.isfinite(dfcom) else li_df(k, m, riv)
