@@ -99,6 +99,38 @@ def test_covariances_on_a_transformed_scale():
     np.testing.assert_allclose(pooled.cov_params().diagonal(), pooled.pooled.t)
 
 
+TERMS = (
+    "I(b ** 2)",
+    "b:c",
+    "C(g, Treatment('x y'))[T.1:2]:b:c",
+    "Q('a b')",
+    "Q('ab')",
+    "bs(x, df=4)[0]",
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "term"),
+    [
+        ("I(b**2)", "I(b ** 2)"),
+        ("c:b", "b:c"),
+        (" c : b ", "b:c"),
+        ("b:c:C(g,Treatment('x y'))[T.1:2]", "C(g, Treatment('x y'))[T.1:2]:b:c"),
+        ("Q('ab')", "Q('ab')"),
+        ("Q('a b')", "Q('a b')"),
+        ("bs(x,df=4)[0]", "bs(x, df=4)[0]"),
+    ],
+)
+def test_terms_of_a_hypothesis_are_known_by_other_spellings(written, term):
+    rng = np.random.default_rng(0)
+    k = len(TERMS)
+    fits = Analyses([Estimates(TERMS, rng.normal(size=k), np.ones(k), np.eye(k)) for _ in range(6)])
+    expected = fits.test(f"{term} = 0.5")
+    assert fits.test(f"{written} == .5") == fits.test(f"{written}=0.5") == expected
+    others = [fits.test(f"{other} = 0.5") for other in TERMS if other != term]
+    assert all(other != expected for other in others)
+
+
 def test_degrees_of_freedom_without_between_variance_are_those_of_complete_data():
     # Barnard and Rubin (1999): lambda = 0 leaves (v + 1) / (v + 3) v
     assert degrees_of_freedom(5, np.array([0.0]), 20.0)[0] == pytest.approx(21 / 23 * 20)

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
@@ -317,7 +318,8 @@ class Analyses(Sequence[Any]):
         Parameters
         ----------
         hypothesis : str
-            Terms and their values under the null hypothesis, such as ``"age = 0, chl = 0"``.
+            Terms and their values under the null hypothesis, such as ``"age = 0, chl = 0"``. White
+            space and the order of an interaction do not matter: ``"chl:age = 0"``.
         method : {"D1", "D2", "D3"}, default="D1"
             D1 pools estimates and covariances. D2 pools the Wald statistics and has less power. D3
             is the likelihood ratio test of Meng and Rubin (1992), for results of statsmodels: OLS,
@@ -511,26 +513,45 @@ def warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
         warnings.warn(message, MissingInformationWarning, stacklevel=3)
 
 
-_VALUE = r"\s*=\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)"
+_VALUE = r"\s*==?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)"
+# All orders of an interaction of more terms would be very many.
+_MAX_REORDERED = 4
 
 
 def _parse(hypothesis: str, terms: Sequence[str]) -> tuple[list[str], Floats]:
-    """Read ``"a = 0, b = 1"``; a term may have commas and equals signs of its own."""
+    """Read ``"a = 0, b = 1"``; a term may have commas and equals signs of its own.
+
+    White space and the order of an interaction may differ from those of the term.
+    """
     # a known term is read whole, also if a part of it looks like an equation: bs(x, df=4, degree=3)
-    known = "|".join(re.escape(term) for term in sorted(terms, key=len, reverse=True))
-    equation = re.compile(rf"\s*(?:({known})|(.+?)){_VALUE}")
+    exact = [(term, re.compile(rf"\s*{re.escape(term)}{_VALUE}")) for term in terms]
+    loose = [(term, re.compile(rf"\s*(?:{_spellings(term)}){_VALUE}")) for term in terms]
+    unknown = re.compile(rf"\s*(.+?){_VALUE}")
     found: dict[str, float] = {}
     position = 0
     while position < len(hypothesis):
-        match = equation.match(hypothesis, position)
+        matches = (
+            (term, match)
+            for term, equation in (*exact, *loose)
+            if (match := equation.match(hypothesis, position))
+        )
+        name, match = next(matches, (None, unknown.match(hypothesis, position)))
         if match is None:
             raise ValueError(f"a hypothesis must have the form 'a = 0, b = 0', got {hypothesis!r}.")
-        name, position = match[1], match.end()
         if name is None:
-            raise ValueError(f"unknown term {match[2]!r}; the analysis has {list(terms)}.")
+            raise ValueError(f"unknown term {match[1]!r}; the analysis has {list(terms)}.")
         if name in found:
             raise ValueError(f"the hypothesis {hypothesis!r} has two values for {name!r}.")
-        found[name] = float(match[3])
+        found[name], position = float(match[1]), match.end()
     if not found:
         raise ValueError("the hypothesis is empty; it must have the form 'a = 0, b = 0'.")
     return list(found), np.array(list(found.values()))
+
+
+def _spellings(term: str) -> str:
+    """Return a pattern for a term with any white space, and its interactions in any order."""
+    # colons inside of brackets are not those of an interaction
+    pieces = re.findall(r"(?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\]]*\]|[^:])+", term)
+    parts = [r"\s*".join(map(re.escape, "".join(piece.split()))) for piece in pieces]
+    orders = permutations(parts) if len(parts) <= _MAX_REORDERED else [parts]
+    return "|".join(r"\s*:\s*".join(order) for order in orders)
