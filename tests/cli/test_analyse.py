@@ -203,6 +203,14 @@ def test_rows_that_are_still_incomplete_have_a_warning(psmvae, long, tmp_path):
         (["--formula", "y ~ x1", "--conf-level", "95"], ["--conf-level"]),
         (["--formula", "y ~ x1", "--family", "gamma"], ["--family"]),
         (["--formula", "y ~ x1", "-o", "absent/out.md"], ["no folder"]),
+        (["--formula", "y ~ x1", "-o", "out.xlsx"], ["out.xlsx", ".txt (table)", ".csv (csv)"]),
+        (
+            ["--formula", "y ~ x1", "-o", "out.tsv", "--format", "csv"],
+            ["out.tsv", ".csv (csv)", "not as --format csv to '.tsv'"],
+        ),
+        (["--formula", "y ~ x1", "-o", "out.md", "--format", "tex"], ["--format tex to '.md'"]),
+        (["--formula", "y ~ ."], ["'.' cannot be parsed", "without a dot"]),
+        (["--formula", "y ~ x1 + blood pressure"], ["'blood pressure'", "Q('blood pressure')"]),
     ],
 )
 def test_wrong_options_are_usage_errors(refused, long, options, parts):
@@ -213,6 +221,52 @@ def test_wrong_options_are_usage_errors(refused, long, options, parts):
 def test_collinear_terms_are_named(refused, long):
     message = refused(1, "analyse", long, "--formula", "y ~ x1 + I(2 * x1)")
     assert "'I(2 * x1)'" in message
+
+
+@pytest.mark.parametrize(
+    ("change", "formula", "parts"),
+    [
+        (
+            lambda f: f.assign(answer=f["answer"].mask(f[".imp"] == 3, "yes")),
+            "answer ~ x1",
+            ["'answer' must have two levels", "'yes'", "imputation 3 of 5"],
+        ),
+        (
+            lambda f: f.assign(z=f["z"].mask(f[".imp"] == 2, 0)),
+            "z ~ x1",
+            ["'z' must have two levels", "'0'", "imputation 2 of 5"],
+        ),
+        (
+            lambda f: f.assign(w=f["x1"].where(f[".imp"] == 4, f["x2"])),
+            "z ~ x1 + w",
+            ["linear combinations", "imputation 4 of 5"],
+        ),
+    ],
+)
+def test_an_imputation_that_cannot_be_fitted_is_named(
+    refused, long, tmp_path, change, formula, parts
+):
+    path, frame = tmp_path / "damaged.csv", pd.read_csv(long)
+    # without an incomplete table to compare with, the imputations may differ in all cells
+    changed = change(frame)
+    names = list(frame.columns[2:])
+    changed.loc[changed[".imp"] == 0, [*names, *changed.columns.difference(frame.columns)]] = None
+    changed.to_csv(path, index=False)
+    message = refused(1, "analyse", path, "--formula", formula, "--family", "binomial")
+    assert all(part in message for part in parts), message
+
+
+def test_much_missing_information_names_the_option(psmvae, long, tmp_path):
+    path, frame = tmp_path / "noisy.csv", pd.read_csv(long)
+    noise = 3 * np.random.default_rng(0).normal(size=6)
+    frame["w"] = frame["x1"].where(frame[".imp"] == 0, frame["x1"] + noise[frame[".imp"]])
+    frame.loc[frame[".imp"] == 0, "w"] = np.nan
+    frame.to_csv(path, index=False)
+    result = psmvae("analyse", path, "--formula", "w ~ x2")
+    assert result.code == 0, result.err
+    assert "(fmi)" in result.err
+    assert "psmvae impute --multiple" in result.err
+    assert "how_many" not in result.err
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from psmvae.cli import long_file
-from psmvae.cli.files import write_text
+from psmvae.cli.files import is_text_file, write_text
 from psmvae.cli.formula import formula_analysis
 from psmvae.cli.formula_options import choose_format
+from psmvae.cli.messages import remedies_as_options
 from psmvae.cli.pooled_table import POOLED, describe_test, formatted
 from psmvae.cli.terminal import UsageError
 
@@ -27,7 +28,8 @@ def analyse(options: AnalyseOptions, terminal: Terminal) -> None:
         fits = mi.analyse(analysis)
     long_file.note_response(fits[0], terminal)
     long_file.warn_of_rows_left_out(fits, mi.original.num_rows)
-    pooled = fits.pool(df=options.df.value)
+    with remedies_as_options(text_file=is_text_file(options.table)):
+        pooled = fits.pool(df=options.df.value)
     tested = None if options.test is None else _test(fits, options.test, options.method or "D1")
     summary = pooled.summary(exponentiate=options.exponentiate, conf_level=options.conf_level)
     how = choose_format(options.format, options.output)

@@ -113,6 +113,13 @@ def _response(y: Any, family: str) -> Any:
             )
         return y.iloc[:, 1]
     values = y.iloc[:, 0]
+    if family == "binomial" and values.nunique() == 1:
+        # of texts with one level, patsy makes a column of ones
+        level = y.columns[0].partition("[")[2].removesuffix("]") or f"{values.iloc[0]:g}"
+        raise ValueError(
+            f"--family binomial: the response {name!r} must have two levels, all of its values are "
+            f"{level!r}"
+        )
     if family == "binomial" and not values.between(0, 1).all():
         found = f"from {values.min():g} to {values.max():g}"
         raise UsageError(

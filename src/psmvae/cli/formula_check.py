@@ -79,6 +79,10 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.P
 _OPERATORS = (*_ARITHMETIC, ast.BitAnd, ast.BitOr)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _CONSTANTS = (int, float, str, bool, type(None))
+_NAMES = (
+    "a column whose name is not one of Python, as with a blank, is written Q('blood pressure'), "
+    "and all columns are written out, without a dot"
+)
 _ALLOWED = (
     "a formula has names of columns, numbers, texts, arithmetic, comparisons, the functions "
     f"{', '.join(sorted(_FUNCTIONS))}, and np.log and other functions of numbers"
@@ -100,7 +104,9 @@ def parsed_formula(formula: str) -> Any:
             try:
                 _check(ast.parse(factor.code, mode="eval").body)
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-                reason = str(error) if type(error) is ValueError else "it cannot be parsed"
+                reason = str(error)
+                if type(error) is not ValueError:
+                    reason = f"{factor.code[:60]!r} cannot be parsed; {_NAMES}"
                 raise UsageError(f"--formula {formula!r}: {reason}; {_ALLOWED}") from error
     return described
 

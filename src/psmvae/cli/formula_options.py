@@ -80,7 +80,8 @@ FormatOption = Annotated[
     file_option(
         "--format",
         help="table (default): aligned text; md: Markdown; tex: LaTeX with booktabs; csv: all "
-        "columns with all digits. By default that of the output's extension.",
+        "columns with all digits. By default that of the output's extension: .txt, .md, .tex or "
+        ".csv.",
     ),
 ]
 ReportOutput = Annotated[

@@ -51,6 +51,13 @@ def reworded(report: object, *, text_file: bool) -> str:
 
 def _remedy(report: e.Reported, *, text_file: bool) -> str | None:
     """The options that solve a problem; None where the library's own remedy holds."""
+    from psmvae.multiple import MissingInformationWarning
+
+    if isinstance(report, MissingInformationWarning):
+        return (
+            "use more imputations (psmvae impute --multiple), add columns that predict the missing "
+            "values, and compare other imputation models (--method)"
+        )
     # loads scikit-learn, which a command that reports has loaded
     from psmvae.imputers import fit_warnings as w
 

@@ -26,6 +26,7 @@ from psmvae.multiple.estimates import (
     read_estimates,
 )
 from psmvae.multiple.likelihood import read_likelihood
+from psmvae.table.errors import Reported
 from psmvae.table.numbers import interval, number, p_value
 from psmvae.table.sections import Section, as_html, as_text, shortened
 
@@ -37,8 +38,28 @@ Test = Literal["D1", "D2", "D3"]
 HIGH_FMI = 0.5
 
 
-class MissingInformationWarning(UserWarning):
-    """More than half of the information about a term is missing."""
+@dataclass(eq=False, repr=False)
+class MissingInformationWarning(Reported, UserWarning):
+    """More than half of the information about a term is missing.
+
+    Attributes
+    ----------
+    fmi : dict of str to float
+        Fraction of missing information, by term.
+    """
+
+    fmi: dict[str, float]
+    _problem = (
+        "more than half of the information about {terms} is missing (fmi): the result depends "
+        "mostly on the imputation model"
+    )
+    _remedy = (
+        "use more imputations (how_many), add columns that predict the missing values, and compare "
+        "other imputation models"
+    )
+
+    def _texts(self) -> dict[str, str]:
+        return {"terms": ", ".join(f"{term} ({g:.2f})" for term, g in self.fmi.items())}
 
 
 class Scale(NamedTuple):
@@ -503,14 +524,9 @@ def _pooled_sections(results: PooledResults) -> list[Section]:
 
 def warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
     """Warn of the terms with much missing information, at the caller of the calling function."""
-    high = [f"{term} ({g:.2f})" for term, g in zip(terms, fmi, strict=True) if g > HIGH_FMI]
+    high = {term: float(g) for term, g in zip(terms, fmi, strict=True) if g > HIGH_FMI}
     if high:
-        message = (
-            f"more than half of the information about {', '.join(high)} is missing (fmi): the "
-            "result depends mostly on the imputation model. Use more imputations (how_many), add "
-            "columns that predict the missing values, and compare other imputation models."
-        )
-        warnings.warn(message, MissingInformationWarning, stacklevel=3)
+        warnings.warn(MissingInformationWarning(high), stacklevel=3)
 
 
 _VALUE = r"\s*==?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)"
