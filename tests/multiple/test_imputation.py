@@ -1,5 +1,8 @@
 """Completed tables as data: analyses, long format."""
 
+import warnings
+from pathlib import Path
+
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
@@ -236,7 +239,12 @@ def test_arguments_of_wrong_types_are_type_errors(call, match):
     [
         (lambda f: f.drop(columns=".imp"), "absent"),
         (lambda f: f[f[".imp"] > 0], "imputation 0"),
-        (lambda f: f.iloc[:-1], "differ in their rows"),
+        (lambda f: f.iloc[:-1], r"differ in their rows .* imputation 3 does not; 1 are"),
+        (
+            lambda f: f[np.arange(len(f)) != 5],
+            r"imputation 1 has .id = 6 and imputation 0 does not",
+        ),
+        (lambda f: f.assign(**{".id": 1}), r"\.id = 1 occurs 60 times in imputation 0"),
         (lambda f: f.assign(**{".imp": f[".imp"].astype(str)}), "whole numbers"),
         (lambda f: f.assign(**{".imp": f[".imp"] / 2}), "whole numbers"),
     ],
@@ -285,11 +293,87 @@ def test_cells_that_stay_missing_were_not_imputed(library):
     assert not found[:, 2].any()
 
 
-def test_cells_that_one_table_has_were_imputed():
+def test_numbers_may_be_computed_in_rows_with_another_missing_cell():
     long = pd.DataFrame(
-        {".imp": [0, 0, 1, 1, 2, 2], ".id": [1, 2] * 3, "a": [None, None, 1.0, None, None, None]}
+        {
+            ".imp": np.repeat([0, 1, 2], 3),
+            ".id": [1, 2, 3] * 3,
+            "a": [None, None, None, 1.0, -2.0, None, 2.0, 3.0, None],
+            "log a": [None, 5.0, None, 0.0, None, None, np.log(2), np.log(3), None],
+        }
     )
-    assert MultipleImputation.from_long(long).mask.tolist() == [[True], [False]]
+    found = MultipleImputation.from_long(long).mask
+    assert found.tolist() == [[True, True], [True, True], [False, False]]
+
+
+def test_derived_columns_are_read_back():
+    frame = incomplete()[["a", "b"]].assign(b=lambda f: f["b"].fillna(0))
+    frame["sum"] = (frame["a"] + frame["b"]).fillna(7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        imputer = MICEImputer(random_state=0, derived={"sum": "a + b"}).fit(frame)
+        mi = imputer.impute_multiple(frame, m=3)
+    again = MultipleImputation.from_long(mi.to_long())
+    np.testing.assert_array_equal(again.mask, mi.mask)
+    assert mi.mask[:, 2].any()
+
+
+def damaged(column, value, rows=slice(0, 1), library="pandas"):
+    """The long table of two numbers and a text; some cells of imputation 2 are damaged."""
+    frame = pd.DataFrame(
+        {"a": [1.0, 2.0, np.nan, 4.0], "b": [1.5, np.nan, 3.5, 4.5], "g": ["x", None, "y", "x"]}
+    )
+    full = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [1.5, 2.5, 3.5, 4.5], "g": list("xyyx")})
+    tables = [frame, full, full.copy(), full]
+    tables[2].loc[tables[2].index[rows], column] = value
+    keyed = [t.assign(**{".imp": k, ".id": [10, 11, 12, 13]}) for k, t in enumerate(tables)]
+    return as_library(pd.concat(keyed, ignore_index=True), library)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    ("damage", "parts"),
+    [
+        (("a", 99.0), ["'a', .id = 10", "imputation 2 has 99.0, imputation 0 has 1.0", ": 1."]),
+        (("g", "z"), ["'g', .id = 10", "imputation 2 has 'z', imputation 0 has 'x'"]),
+        # a text is not computed, also where another cell of the row is missing
+        (("g", "z", slice(2, 3)), ["'g', .id = 12", "imputation 2 has 'z', imputation 0 has 'y'"]),
+        (("b", np.nan, slice(0, 4)), ["'b', .id = 10", "imputation 2 is missing", "has 1.5"]),
+        (("g", None, slice(1, 2)), ["'g', .id = 11", "imputation 2 is missing", "in all imputat"]),
+        (("a", np.nan, slice(2, 3)), ["'a', .id = 12", "imputation 2 is missing", "in all"]),
+    ],
+)
+def test_damaged_cells_name_column_row_and_imputation(damage, parts, library):
+    assert MultipleImputation.from_long(damaged("a", 1.0, library=library)).mask.sum() == 3
+    with pytest.raises(ValueError, match=r"\.id") as caught:
+        MultipleImputation.from_long(damaged(*damage, library=library))
+    assert all(part in str(caught.value) for part in parts), caught.value
+
+
+def test_row_names_of_the_file_are_no_damage():
+    mi = imputed(incomplete())
+    long = mi.to_long().reset_index(drop=True)
+    for names in (long.index, long.index.astype(str)):
+        found = MultipleImputation.from_long(long.assign(X=names)).mask
+        np.testing.assert_array_equal(found[:, :-1], mi.mask)
+        assert not found[:, -1].any()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_shuffled_rows_are_ordered_by_their_keys(library):
+    mi = imputed(incomplete())
+    shuffled = mi.to_long().sample(frac=1, random_state=0)
+    again = MultipleImputation.from_long(as_library(shuffled.reset_index(drop=True), library))
+    order = shuffled.loc[shuffled[".imp"] == 0, ".id"].to_numpy() - 1
+    np.testing.assert_array_equal(again.mask, mi.mask[order])
+    for ours, theirs in zip(again, mi, strict=True):
+        assert bool(np.all(np.asarray(ours) == np.asarray(theirs.iloc[order])))
+
+
+@pytest.mark.parametrize("table", ["all.csv", Path("all.csv"), np.ones((4, 3)), {".imp": [0, 1]}])
+def test_a_long_table_is_a_frame(table):
+    with pytest.raises(TypeError, match=r"frame of pandas, polars or Arrow, got .*read_csv"):
+        MultipleImputation.from_long(table)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

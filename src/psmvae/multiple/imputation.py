@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from psmvae.multiple.bootstrap import bootstrap_estimates
-from psmvae.multiple.complete_cases import missing_values
 from psmvae.multiple.estimates import Estimates, noting, numbered
 from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
@@ -385,11 +383,24 @@ class MultipleImputation(Sequence[Any]):
         Returns
         -------
         MultipleImputation
-            The completed tables, in the order of ``.imp``.
+            The completed tables, in the order of ``.imp``. Their rows are in the order of the
+            incomplete table, by ``.id``.
+
+        Raises
+        ------
+        TypeError
+            If `table` is no frame.
+        ValueError
+            If the keys are absent, ``.id`` does not number the rows of each imputation, an observed
+            cell differs from the incomplete table, or a cell is filled in some imputations only.
+
+        Notes
+        -----
+        Cells that are missing in every table were not imputed. Numbers in rows with another missing
+        cell may be computed from imputed cells, as derived columns are: they may differ from the
+        incomplete table, or stay missing in some imputations.
         """
-        original, *completed = split_tables(table)
-        # cells that are missing in every completed table were not imputed, such as dates
-        mask = _missing(original) & ~np.logical_and.reduce([_missing(one) for one in completed])
+        (original, *completed), mask = split_tables(table)
         info: dict[str, Any] = {"source": LONG_TABLE}
         if derived:
             check_derived(derived, open_table(original).names)
@@ -426,9 +437,3 @@ def _backend(table: Any) -> Backend:
     if is_polars_frame(table):
         return "polars"
     return "pyarrow" if is_arrow_table(table) else "pandas"
-
-
-def _missing(table: Any) -> NDArray[np.bool_]:
-    """Return which cells ``(row, column)`` of a frame are missing."""
-    frame = nw.from_native(table, eager_only=True)
-    return np.column_stack([missing_values(frame[name]) for name in frame.columns])

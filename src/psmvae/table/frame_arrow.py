@@ -85,9 +85,9 @@ def arrow_fill(column: pa.ChunkedArray, new: New) -> pa.ChunkedArray:
     return movable(both).take(pa.array(fill_index(new))).cast(kind)
 
 
-def select_rows(table: pa.Table, rows: NDArray[np.bool_]) -> pa.Table:
-    """Return some rows of a table."""
-    at = pa.array(np.flatnonzero(rows))
+def select_rows(table: pa.Table, rows: NDArray[np.int64]) -> pa.Table:
+    """Return the rows of a table at some positions."""
+    at = pa.array(rows)
     columns = [movable(column).take(at).cast(column.type) for column in table.columns]
     return pa.table(columns, table.schema)
 
