@@ -83,6 +83,20 @@ def test_monte_carlo_errors_are_the_spread_over_repeated_imputations():
     assert np.mean(found) == pytest.approx(np.std(errors), rel=0.1)
 
 
+@pytest.mark.parametrize("how", [{"scale": "log"}, {"df": "rubin", "dfcom": 20.0}, {"dfcom": 9.0}])
+def test_values_are_those_of_the_pooled_summary(how):
+    rng = np.random.default_rng(3)
+    ratios = Analyses([{"a": (rng.uniform(2, 3), 1.0)} for _ in range(8)])
+    found, pooled = how_many(ratios, **how).summary(), ratios.pool(**how).summary()
+    for name in ("estimate", "std_error", "p_value", "fmi"):
+        assert found[name].tolist() == pytest.approx(pooled[name].tolist())
+    if "scale" in how:
+        # the jackknife of the geometric mean
+        logs = np.log([one["a"][0] for one in ratios])
+        means = np.exp([np.delete(logs, k).mean() for k in range(8)])
+        assert found["estimate_mce"][0] == pytest.approx(7 / np.sqrt(8) * means.std(ddof=1))
+
+
 def test_the_frame_is_of_the_library_of_the_table():
     assert isinstance(how_many(fits(backend="polars")).summary(), pl.DataFrame)
 

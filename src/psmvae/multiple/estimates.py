@@ -171,6 +171,12 @@ def check_numbers(each: Sequence[Estimates]) -> None:
             )
 
 
+def check_number(name: str, value: object) -> None:
+    """Raise if an argument is no number."""
+    if not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r}.")
+
+
 @contextmanager
 def noting(text: str) -> Iterator[None]:
     """Add a note to an error that a block raises."""

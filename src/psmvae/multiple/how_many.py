@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from psmvae.multiple import rubin
-from psmvae.multiple.pooling import Analyses, Backend
+from psmvae.multiple.estimates import check_number
+from psmvae.multiple.pooling import SCALES, Analyses, Backend, ScaleName
 
 Floats = NDArray[np.float64]
 # Coefficient of variation of standard errors, and level of the interval of γ, by default.
@@ -100,21 +100,26 @@ class HowMany:
 
 
 def how_many(
-    fits: Analyses, *, cv: float = CV, conf_level: float = CONF_LEVEL, dfcom: float | None = None
+    fits: Analyses,
+    *,
+    cv: float = CV,
+    conf_level: float = CONF_LEVEL,
+    dfcom: float | None = None,
+    df: rubin.DegreesOfFreedom = rubin.DEFAULT,
+    scale: ScaleName = "identity",
 ) -> HowMany:
     """Apply the quadratic rule to analyses; see `MultipleImputation.how_many`."""
     for name, value in (("cv", cv), ("conf_level", conf_level)):
-        if not isinstance(value, Real):
-            raise TypeError(f"{name} must be a number, got {value!r}.")
+        check_number(name, value)
     if not cv > 0:
         raise ValueError(f"cv must be above 0, got {cv!r}.")
     if not 0 < conf_level < 1:
         raise ValueError(f"conf_level must be between 0 and 1, got {conf_level!r}.")
-    terms, estimate, variance, freedom = fits.arrays(dfcom)
+    terms, estimate, variance, freedom = fits.arrays(dfcom, scale)
     m = len(estimate)
     if m < 3:
         raise ValueError(f"Monte Carlo errors need at least 3 imputations, got {m}.")
-    pooled = rubin.pool_scalars(estimate, variance, freedom)
+    pooled = rubin.pool_scalars(estimate, variance, freedom, df=df)
     if np.isnan(pooled.fmi).all():
         raise ValueError(
             "the number of imputations is for stable standard errors, and the analyses have none; "
@@ -123,10 +128,15 @@ def how_many(
     high = fmi_upper_limit(pooled.fmi, m, conf_level)
     needed = imputations_needed(high, cv)
     names = ("estimate", "std_error", "p_value")
-    left_out = [
-        _quantities(np.delete(estimate, k, 0), np.delete(variance, k, 0), freedom) for k in range(m)
-    ]
-    values = zip(names, _quantities(estimate, variance, freedom), strict=True)
+
+    def quantities(estimate: Floats, variance: Floats) -> Floats:
+        """Pooled estimate, standard error and p-value of each term, as in a pooled summary."""
+        found = rubin.pool_scalars(estimate, variance, freedom, df=df)
+        back = SCALES[scale].inverse(found.estimate)
+        return np.stack([back, np.sqrt(found.t), rubin.p_value(found)])
+
+    left_out = [quantities(np.delete(estimate, k, 0), np.delete(variance, k, 0)) for k in range(m)]
+    values = zip(names, quantities(estimate, variance), strict=True)
     errors = zip(names, jackknife_error(np.array(left_out)), strict=True)
     by_name = {**dict(values), **{f"{name}_mce": error for name, error in errors}}
     columns = {"fmi": pooled.fmi, "fmi_high": high, "m": needed} | {
@@ -153,9 +163,3 @@ def jackknife_error(left_out: Floats) -> Floats:
     m = len(left_out)
     error: Floats = np.sqrt((m - 1) ** 2 / m * left_out.var(0, ddof=1))
     return error
-
-
-def _quantities(estimate: Floats, variance: Floats, dfcom: float) -> Floats:
-    """Pooled estimate, standard error and p-value of each term."""
-    pooled = rubin.pool_scalars(estimate, variance, dfcom)
-    return np.stack([pooled.estimate, np.sqrt(pooled.t), rubin.p_value(pooled)])

@@ -15,7 +15,8 @@ from psmvae.multiple.bootstrap import bootstrap_estimates
 from psmvae.multiple.estimates import Estimates, noting, numbered
 from psmvae.multiple.how_many import CONF_LEVEL, CV, HowMany, how_many
 from psmvae.multiple.long_format import split_tables, stack_tables
-from psmvae.multiple.pooling import Analyses, Backend
+from psmvae.multiple.pooling import Analyses, Backend, ScaleName
+from psmvae.multiple.rubin import DEFAULT, DegreesOfFreedom
 from psmvae.multiple.shift import check_levels, shift_tables
 from psmvae.table.derived import check_derived
 from psmvae.table.frames import open_table
@@ -203,6 +204,8 @@ class MultipleImputation(Sequence[Any]):
         cv: float = CV,
         conf_level: float = CONF_LEVEL,
         dfcom: float | None = None,
+        df: DegreesOfFreedom = DEFAULT,
+        scale: ScaleName = "identity",
     ) -> HowMany:
         """Number of imputations for stable standard errors, by von Hippel (2020).
 
@@ -216,6 +219,10 @@ class MultipleImputation(Sequence[Any]):
             Level of the interval of the fraction of missing information; its upper limit is used.
         dfcom : float, optional
             Degrees of freedom of complete data. By default those of the results, or infinity.
+        df : {"barnard-rubin", "rubin"}, default="barnard-rubin"
+            Degrees of freedom of the pooled estimates, as in `Analyses.pool`.
+        scale : {"identity", "log", "logit", "fisher_z"}, default="identity"
+            Scale of pooling, as in `Analyses.pool`. The values are those of its summary.
 
         Returns
         -------
@@ -240,7 +247,7 @@ class MultipleImputation(Sequence[Any]):
             )
         if len(fits) != self.m:
             raise ValueError(f"the analyses are of {len(fits)} tables, but there are {self.m}.")
-        return how_many(fits, cv=cv, conf_level=conf_level, dfcom=dfcom)
+        return how_many(fits, cv=cv, conf_level=conf_level, dfcom=dfcom, df=df, scale=scale)
 
     def shift(
         self,

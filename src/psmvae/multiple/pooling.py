@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -19,6 +18,7 @@ from psmvae.multiple import rubin
 from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.estimates import (
     Estimates,
+    check_number,
     check_numbers,
     check_same_terms,
     noting,
@@ -311,19 +311,11 @@ class Analyses(Sequence[Any]):
         self, df: rubin.DegreesOfFreedom, dfcom: float | None, scale: ScaleName
     ) -> PooledResults:
         """Pool without a warning."""
-        if scale not in SCALES:
-            raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}.")
         each = self._estimates()
-        raw = np.stack([one.estimate for one in each])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            estimate, slope = SCALES[scale].forward(raw), SCALES[scale].derivative(raw)
-        if not np.isfinite(estimate[np.isfinite(raw)]).all():
-            raise ValueError(f"estimates are outside the domain of scale={scale!r}.")
-        variance = np.stack([one.variance for one in each]) * slope**2
+        estimate, variance, slope = _scaled(each, scale)
         freedom = self._dfcom(each, dfcom)
         pooled = rubin.pool_scalars(estimate, variance, freedom, df=df)
-        matrices = _covariances(each)
-        covariance = None
+        matrices, covariance = _covariances(each), None
         if matrices is not None:
             scaled = slope[:, :, None] * matrices * slope[:, None, :]
             covariance = rubin.pool_covariances(estimate, scaled)
@@ -404,13 +396,17 @@ class Analyses(Sequence[Any]):
         solved = np.linalg.solve(covariance, estimate[..., None])[..., 0]
         return rubin.pool_d2((estimate * solved).sum(1), len(at))
 
-    def arrays(self, dfcom: float | None = None) -> tuple[tuple[str, ...], Floats, Floats, float]:
+    def arrays(
+        self, dfcom: float | None = None, scale: ScaleName = "identity"
+    ) -> tuple[tuple[str, ...], Floats, Floats, float]:
         """Return the estimates of all imputations as arrays.
 
         Parameters
         ----------
         dfcom : float, optional
             Degrees of freedom of complete data. By default those of the results, or infinity.
+        scale : {"identity", "log", "logit", "fisher_z"}, default="identity"
+            Scale of the estimates and variances, as in `pool`.
 
         Returns
         -------
@@ -422,9 +418,7 @@ class Analyses(Sequence[Any]):
             Degrees of freedom of complete data.
         """
         each = self._estimates()
-        estimate, variance = (
-            np.stack([getattr(one, name) for one in each]) for name in ("estimate", "variance")
-        )
+        estimate, variance, _ = _scaled(each, scale)
         return each[0].terms, estimate, variance, self._dfcom(each, dfcom)
 
     def complete_cases(self, complete_on: str | Sequence[str] | None = None) -> Estimates:
@@ -490,13 +484,24 @@ class Analyses(Sequence[Any]):
 
     def _dfcom(self, each: list[Estimates], given: float | None) -> float:
         if given is not None:
-            if not isinstance(given, Real):
-                raise TypeError(f"dfcom must be a number above 0, got {given!r}.")
+            check_number("dfcom", given)
             if not given > 0:
                 raise ValueError(f"dfcom must be above 0, got {given!r}.")
             return float(given)
         known = [one.dfcom for one in each if one.dfcom is not None]
         return min(known) if len(known) == len(each) else float("inf")
+
+
+def _scaled(each: list[Estimates], scale: ScaleName) -> tuple[Floats, Floats, Floats]:
+    """Return estimates, variances and derivatives of a scale, ``(imputation, term)``."""
+    if scale not in SCALES:
+        raise ValueError(f"scale must be one of {sorted(SCALES)}, got {scale!r}.")
+    raw = np.stack([one.estimate for one in each])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate, slope = SCALES[scale].forward(raw), SCALES[scale].derivative(raw)
+    if not np.isfinite(estimate).all():
+        raise ValueError(f"estimates are outside the domain of scale={scale!r}.")
+    return estimate, np.stack([one.variance for one in each]) * slope**2, slope
 
 
 def _covariances(each: list[Estimates]) -> Floats | None:
