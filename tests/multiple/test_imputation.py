@@ -293,7 +293,7 @@ def test_cells_that_stay_missing_were_not_imputed(library):
     assert not found[:, 2].any()
 
 
-def test_numbers_may_be_computed_in_rows_with_another_missing_cell():
+def test_numbers_may_be_computed_in_rows_with_another_missing_number():
     long = pd.DataFrame(
         {
             ".imp": np.repeat([0, 1, 2], 3),
@@ -321,7 +321,7 @@ def test_derived_columns_are_read_back():
 def damaged(column, value, rows=slice(0, 1), library="pandas"):
     """The long table of two numbers and a text; some cells of imputation 2 are damaged."""
     frame = pd.DataFrame(
-        {"a": [1.0, 2.0, np.nan, 4.0], "b": [1.5, np.nan, 3.5, 4.5], "g": ["x", None, "y", "x"]}
+        {"a": [1.0, 2.0, np.nan, 4.0], "b": [1.5, 2.5, 3.5, np.nan], "g": ["x", None, "y", "x"]}
     )
     full = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "b": [1.5, 2.5, 3.5, 4.5], "g": list("xyyx")})
     tables = [frame, full, full.copy(), full]
@@ -336,9 +336,11 @@ def damaged(column, value, rows=slice(0, 1), library="pandas"):
     [
         (("a", 99.0), ["'a', .id = 10", "imputation 2 has 99.0, imputation 0 has 1.0", ": 1."]),
         (("g", "z"), ["'g', .id = 10", "imputation 2 has 'z', imputation 0 has 'x'"]),
+        # numbers are not computed from texts
+        (("a", 99.0, slice(1, 2)), ["'a', .id = 11", "imputation 2 has 99.0"]),
         # a text is not computed, also where another cell of the row is missing
         (("g", "z", slice(2, 3)), ["'g', .id = 12", "imputation 2 has 'z', imputation 0 has 'y'"]),
-        (("b", np.nan, slice(0, 4)), ["'b', .id = 10", "imputation 2 is missing", "has 1.5"]),
+        (("b", np.nan, slice(0, 3)), ["'b', .id = 10", "imputation 2 is missing", "has 1.5"]),
         (("g", None, slice(1, 2)), ["'g', .id = 11", "imputation 2 is missing", "in all imputat"]),
         (("a", np.nan, slice(2, 3)), ["'a', .id = 12", "imputation 2 is missing", "in all"]),
     ],

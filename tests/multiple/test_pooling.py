@@ -267,6 +267,17 @@ def test_estimates_of_scikit_learn_have_no_variance():
     assert np.isnan(found.variance).all()
 
 
+def test_results_with_parameters_and_their_covariance_need_no_model():
+    class Fit:
+        params = pd.Series([1.0], index=["a"])
+
+        def cov_params(self):
+            return pd.DataFrame([[0.2]])
+
+    found = read_estimates(Fit())
+    assert (found.terms, found.variance.tolist(), found.dfcom) == (("a",), [0.2], None)
+
+
 def test_degrees_of_freedom_of_triples():
     found = read_estimates({"a": (1.0, 0.5, 30), "b": (1.0, 0.5, 20), "c": (1.0, 0.5), "d": 1.0})
     assert found.dfcom == 20

@@ -262,7 +262,7 @@ def _from_statsmodels(result: Any) -> Estimates:
     terms = result.model.exog_names if names is None else names
     if np.ndim(params) == 2:
         terms, params = _by_outcome(result.model, terms, params, covariance)
-    if is_statsmodels_cox(result.model):
+    if is_statsmodels_cox(getattr(result, "model", None)):
         dfcom = _cox_dfcom(result.model.status, len(params))
     return _make(terms, params, covariance=covariance, dfcom=dfcom)
 

@@ -404,8 +404,8 @@ class MultipleImputation(Sequence[Any]):
         Notes
         -----
         Cells that are missing in every table were not imputed. Numbers in rows with another missing
-        cell may be computed from imputed cells, as derived columns are: they may differ from the
-        incomplete table, or stay missing in some imputations.
+        number may be computed from it, as derived columns are: they may differ from the incomplete
+        table, or stay missing in some imputations.
         """
         (original, *completed), mask = split_tables(table)
         info: dict[str, Any] = {"source": LONG_TABLE}

@@ -79,7 +79,7 @@ def _imputed_cells(
     """Return which cells ``(row, column)`` the imputations fill or change.
 
     Raise if an observed cell differs from the incomplete table (rows ``at[0]``), or a cell is
-    filled in some imputations only. Numbers in rows with another missing cell may do so: they may
+    filled in some imputations only. Numbers in rows with another missing number may do so: they may
     be computed from imputed cells, such as derived columns.
     """
     # cells that are missing in every imputation were not imputed, such as dates
@@ -87,7 +87,10 @@ def _imputed_cells(
     before, after = missing[at[0]], np.stack([missing[rows] for rows in at[1:]])
     filled = before & ~after.all(0)
     numeric = np.array([dtype.is_numeric() for dtype in cells.schema.values()])
-    others = before.sum(1, keepdims=True) - before
+    # formulas compute numbers from numbers and truth values
+    texts = [nw.String, nw.Categorical, nw.Enum]
+    inputs = np.array([dtype not in texts for dtype in cells.schema.values()])
+    others = (before & inputs).sum(1, keepdims=True) - before
     computed = numeric & (others > 0)
     changed = ~before & ~after
     for j, name in enumerate(cells.columns):
@@ -110,7 +113,7 @@ def _imputed_cells(
             )
             raise ValueError(
                 f"column {column.name!r}, .id = {row[i]}: {found}, {original}. {rule}; only "
-                "numbers that are computed from imputed cells of the same row may differ. Such "
+                "numbers that are computed from imputed ones of the same row may differ. Such "
                 f"cells: {int(wrong.sum()):,}. Write the file again with all columns."
             )
     return filled | changed.any(0)
