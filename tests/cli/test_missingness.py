@@ -4,6 +4,8 @@ import csv
 import io
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 
@@ -87,10 +89,16 @@ def test_existing_output_is_kept(refused, psmvae, table, tmp_path):
     assert "## Missing cells" in (tmp_path / "report.md").read_text()
 
 
-def test_unsupported_columns(refused, tmp_path):
+def test_dates_are_numbers(psmvae, tmp_path):
     path = tmp_path / "dates.csv"
     path.write_text("day,x\n2020-01-01,1\n2020-01-02,\n")
-    assert "--ignore day" in refused(1, "missingness", path)
+    assert "2 rows, 2 columns" in psmvae("missingness", path).out
+
+
+def test_unsupported_columns(refused, tmp_path):
+    path = tmp_path / "lists.parquet"
+    pq.write_table(pa.table({"codes": [[1], [2]], "x": [1.0, None]}), path)
+    assert "--ignore codes" in refused(1, "missingness", path)
 
 
 def test_an_extension_of_another_format_is_refused(psmvae, refused, table, tmp_path):

@@ -48,6 +48,12 @@ def test_tables_are_those_of_sample(table):
         assert bool(np.all(np.asarray(ours) == np.asarray(theirs)))
     np.testing.assert_array_equal(mi.mask, incomplete().isna().to_numpy())
     assert mi.info["imputer"] == "MICEImputer"
+    assert mi.info["random_state"] == 0
+    assert "draws" not in mi.info
+    assert "Made with random_state = 0, psmvae" in repr(mi)
+    again = imputer.impute_multiple(table, m=3, random_state=5)
+    assert again.info["draws"] == 5
+    assert "random_state of the draws = 5" in repr(again)
 
 
 def test_the_long_format_is_read_back(table):

@@ -251,14 +251,14 @@ def test_terms_must_agree():
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize(
     ("result", "match"),
-    [((np.nan, 1.0), "estimate of 'a' is nan under"), ((1.0, np.nan), "no standard error of 'a'")],
+    [((np.nan, 1.0), "estimate of 'a' is nan"), ((1.0, np.nan), "no standard error of 'a'")],
 )
 def test_every_assumption_needs_an_estimate(result, match, complete):
     def failing(table):
         return {"a": result if (len(table) < N) == complete else (1.0, 1.0)}
 
     label = "complete cases" if complete else "mar"
-    with pytest.raises(ValueError, match=f"{match}.*'{label}'|under '{label}'"):
+    with pytest.raises(ValueError, match=f"(?s){match}.*under '{label}'"):
         compare(["complete cases", "mar"], failing)
 
 
@@ -289,7 +289,6 @@ def test_the_odds_of_declared_levels():
         ("network", "with the mask model network"),
         (SelfMask(columns=["y"], sign="low"), "if y is missing by its own value (low values more"),
         (SelfMask(columns=["y", "x"]), "if y and x are missing by their own values"),
-        (SelfMask(columns=[]), "if missing at random; it does not move"),
         (SelfMask(slope=(0.5, 0.1)), "own missingness (slope 0.5 with standard deviation 0.1)"),
         (SelfMask(slope=0.5, shadow=["x"]), "own missingness (slope 0.5, shadow variables x)"),
         ({"shift": {"y": -5}}, "if missing at random and then y shifted by -5"),

@@ -314,7 +314,10 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         if not self._draws_are_proper():
             warnings.warn(ImproperDrawsWarning(type(self).__name__), stacklevel=2)
         tables, mask = self._complete(X, m, where, random_state)
-        info = {"imputer": type(self).__name__, "seed": self.seed_, "psmvae": __version__}
+        info: dict[str, Any] = {"imputer": type(self).__name__, "psmvae": __version__}
+        for key, state in (("random_state", self.random_state), ("draws", random_state)):
+            if isinstance(state, int | np.integer):
+                info[key] = int(state)
         if self.schema_.formulas:
             info["derived"] = self.schema_.formulas
         if self.schema_.orders:

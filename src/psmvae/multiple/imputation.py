@@ -41,8 +41,9 @@ class MultipleImputation(Sequence[Any]):
     mask : ndarray of bool, shape (n_rows, n_columns)
         True where a cell was imputed.
     info : mapping
-        How the imputations were made: imputer, seed, version, formulas of derived columns, the
-        order of the levels of ordinal columns, and the shifts that were applied.
+        How the imputations were made: imputer, random_state of the imputer and of the draws (if
+        they were integers), version, formulas of derived columns, the order of the levels of
+        ordinal columns, and the shifts that were applied.
 
     Examples
     --------
@@ -87,7 +88,12 @@ class MultipleImputation(Sequence[Any]):
         cells = [[name, f"{n:,}", share(n / n_rows)] for name, n in filled]
         rows = [["column", "imputed cells", "share"], *cells] if cells else []
         size = f"{n_rows:,} rows, {len(names):,} columns, {sum(counts):,} imputed cells in each."
-        how = [f"{key} = {self.info[key]}" for key in ("seed", "psmvae") if key in self.info]
+        words = {
+            "random_state": "random_state",
+            "draws": "random_state of the draws",
+            "psmvae": "psmvae",
+        }
+        how = [f"{text} = {self.info[key]}" for key, text in words.items() if key in self.info]
         n_shifts = len(self.info.get("shift", []))
         shifts = f"Imputed cells were shifted ({n_shifts} shifts)." if n_shifts else ""
         texts = [size, f"Made with {', '.join(how)}." if how else "", shifts]

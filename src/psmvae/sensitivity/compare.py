@@ -12,6 +12,7 @@ import numpy as np
 
 from psmvae.multiple import MultipleImputation, read_estimates
 from psmvae.multiple.complete_cases import complete_rows
+from psmvae.multiple.estimates import noting
 from psmvae.multiple.pooling import Backend
 from psmvae.multiple.shift import check_shift
 from psmvae.sensitivity import wording
@@ -301,10 +302,11 @@ def compare_assumptions(
             found = single_inference(read_estimates(fitted[0]), **pool)  # type: ignore[arg-type]
         else:
             mi = fits.of(one)
-            fitted = mi.analyse(analyse, **options)  # type: ignore[arg-type]
             # one warning is enough, for the assumption that others are compared with
             warn = one.label == labels[reference]
-            found = pooled_inference(fitted, warn=warn, **pool)  # type: ignore[arg-type]
+            with noting(f"under {one.label!r}"):
+                fitted = mi.analyse(analyse, **options)  # type: ignore[arg-type]
+                found = pooled_inference(fitted, warn=warn, **pool)  # type: ignore[arg-type]
         results[one.label], imputations[one.label] = found, mi
         label, terms = next((label, list(each)) for label, each in results.items())
         if list(found) != terms:

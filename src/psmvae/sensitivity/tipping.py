@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from psmvae.multiple import MultipleImputation
+from psmvae.multiple.estimates import noting
 from psmvae.multiple.pooling import Backend
 from psmvae.sensitivity import wording
 from psmvae.sensitivity.inference import (
@@ -472,12 +473,9 @@ def tipping_point(
         place = f"at {_place(point, by, groups)}"
         name, found = chosen, reference
         if any(delta != _neutral(operation) for delta in point):
-            try:
+            with noting(place):
                 # the analysis without a shift has warned
                 name, found, _ = infer(shifted(point), warn=False)
-            except Exception as error:
-                error.add_note(place)
-                raise
         if name != chosen:
             raise ValueError(
                 f"the analysis estimates {chosen!r} without a shift and {name!r} {place}; it must "

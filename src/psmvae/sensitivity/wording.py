@@ -101,8 +101,6 @@ def assumption(base: Any, shift: Mapping[str, Any] | None) -> str:
 def _self_mask(mask: SelfMask) -> str:
     if mask.columns is None:
         text = _BASES["self"]
-    elif not mask.columns:
-        return _BASES["mar"]
     else:
         several = len(mask.columns) > 1
         how = "are missing by their own values" if several else "is missing by its own value"
