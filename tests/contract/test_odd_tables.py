@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from contract.registry import ALGORITHMS, VARIANTS
 
+pytestmark = pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+
 WORDS = st.text(max_size=3)
 KINDS = {
     "real": st.floats(-1e150, 1e150),

@@ -18,6 +18,9 @@ from contract.registry import (
     methods_of,
 )
 
+# the tables have few rows, and some tests change their scale
+pytestmark = pytest.mark.filterwarnings("ignore:imputed values outside the observed range")
+
 # Point imputations of these involve no random numbers.
 DETERMINISTIC = {"MICE", "Mean"}
 ROW_METHODS = ("transform", "predict_set_proba", "score_samples", "effective_sample_size")

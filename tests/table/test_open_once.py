@@ -22,7 +22,7 @@ class CountingSource:
     def __init__(self, table):
         self.inside = open_table(table)
         self.names, self.n_rows = self.inside.names, self.inside.n_rows
-        self.has_names = self.inside.has_names
+        self.has_names, self.index = self.inside.has_names, self.inside.index
         self.n_reads = dict.fromkeys(range(len(self.names)), 0)
 
     def read(self, position):

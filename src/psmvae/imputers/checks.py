@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+
+from psmvae.table.libraries import is_pandas_frame
 
 if TYPE_CHECKING:
     import torch
@@ -73,6 +75,26 @@ def seed(name: str, value: Any) -> int:
     except ValueError as error:
         allowed = "None, a whole number from 0 to 2**32 - 1 or a RandomState"
         raise ValueError(f"{name} must be {allowed}, got {value!r}.") from error
+
+
+def predictors(value: Any) -> dict[str, list[str]]:
+    """Return the predictors of each named column: of a mapping, or of a frame of 0 and 1."""
+    if is_pandas_frame(value):
+        names = [str(name) for name in value.columns]
+        rows = value.to_numpy(dtype=bool)
+        return {
+            str(target): [name for name, used in zip(names, row, strict=True) if used]
+            for target, row in zip(value.index, rows, strict=True)
+        }
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            "predictors must map names of columns to lists of names, be a pandas frame of 0 and "
+            f"1, or None, got {value!r}."
+        )
+    for name, given in value.items():
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(f"predictors of {name!r} must be a list of names, got {given!r}.")
+    return {name: list(given) for name, given in value.items()}
 
 
 def shape(name: str, array: Any, sizes: tuple[int, ...]) -> None:

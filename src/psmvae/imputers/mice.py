@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,6 @@ from psmvae.imputers.fit_warnings import DroppedPredictorsWarning
 from psmvae.multiple.convergence import Convergence
 from psmvae.multiple.pooling import Backend
 from psmvae.table.codec import Encoded
-from psmvae.table.libraries import is_pandas_frame
 from psmvae.table.wording import quoted
 
 if TYPE_CHECKING:
@@ -94,16 +93,14 @@ class MICEImputer(ChainImputer):
     _estimator = "ridge"
 
     method: Literal["norm", "pmm"] = "norm"
-    predictors: Mapping[str, Iterable[str]] | Any = None
+    predictors: Mapping[str, Sequence[str]] | None = None
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         checks.choice("method", self.method, METHODS)
         if self.predictors is None:
             return
-        for name, given in self._predictors().items():
-            if isinstance(given, str) or not isinstance(given, Iterable):
-                raise TypeError(f"predictors of {name!r} must be a list of names, got {given!r}.")
+        checks.predictors(self.predictors)
 
     def _learn(self, encoded: Encoded, callback: Callback | None, began: float) -> bool:
         del callback, began
@@ -189,29 +186,12 @@ class MICEImputer(ChainImputer):
         values = self._model_values(x, m)
         return self.chains_.draw(values, m, n, seed.cells, tilts=self._tilts())
 
-    def _predictors(self) -> Mapping[str, Iterable[str]]:
-        """Return the parameter `predictors` as a mapping."""
-        given: Any = self.predictors
-        if isinstance(given, Mapping):
-            return given
-        if is_pandas_frame(given):
-            names = [str(name) for name in given.columns]
-            rows = given.to_numpy(dtype=bool)
-            return {
-                str(target): [name for name, used in zip(names, row, strict=True) if used]
-                for target, row in zip(given.index, rows, strict=True)
-            }
-        raise TypeError(
-            "predictors must map names of columns to lists of names, be a pandas frame of 0 and "
-            f"1, or None, got {given!r}."
-        )
-
     def _allowed(self) -> Bools | None:
         """Return which columns (second axis) may predict each column; None for all."""
         if self.predictors is None:
             return None
         names, all_names = [column.name for column in self.schema_.modelled], self.schema_.names
-        rows = {target: set(each) for target, each in self._predictors().items()}
+        rows = {name: set(each) for name, each in checks.predictors(self.predictors).items()}
         given = {*rows, *(name for each in rows.values() for name in each)}
         if unknown := [name for name in given if name not in all_names]:
             raise ValueError(

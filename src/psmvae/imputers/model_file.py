@@ -17,7 +17,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from psmvae._version import __version__
-from psmvae.imputers import file_schema
+from psmvae.imputers import checks, file_schema
 from psmvae.imputers.ambient import independent
 from psmvae.imputers.options import Advanced
 from psmvae.imputers.tensor_file import write_tensors
@@ -154,6 +154,8 @@ def to_json(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, tuple | list):
         return list(value)
+    if name == "predictors" and value is not None:
+        value = checks.predictors(value)
     if name in BY_COLUMN and isinstance(value, Mapping):
         return {"part": name, "columns": {str(key): to_plain(one) for key, one in value.items()}}
     if value is None or isinstance(value, str | int | float | bool | dict):
