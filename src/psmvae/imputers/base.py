@@ -312,7 +312,7 @@ class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         checks.whole_number("m", m, low=1)
         self._check_fitted()
         if not self._draws_are_proper():
-            warnings.warn(ImproperDrawsWarning(type(self).__name__), stacklevel=2)
+            warn_at_caller(ImproperDrawsWarning(type(self).__name__))
         tables, mask = self._complete(X, m, where, random_state)
         info: dict[str, Any] = {"imputer": type(self).__name__, "psmvae": __version__}
         for key, state in (("random_state", self.random_state), ("draws", random_state)):

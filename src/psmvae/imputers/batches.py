@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from psmvae._caller import warn_at_caller
 from psmvae.imputers.ambient import without_ambient_settings
 from psmvae.imputers.reference import DriftCount, DriftWarning
 from psmvae.sources import Source
@@ -204,4 +205,4 @@ def completed_batches(
         raise
     engine.warn()
     if found := drift.found():
-        warnings.warn(DriftWarning(tuple(found)), stacklevel=2)
+        warn_at_caller(DriftWarning(tuple(found)))

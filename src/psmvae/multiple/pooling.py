@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from psmvae._caller import warn_at_caller
 from psmvae.multiple import rubin
 from psmvae.multiple.complete_cases import complete_rows
 from psmvae.multiple.estimates import (
@@ -528,10 +528,10 @@ def _pooled_sections(results: PooledResults) -> list[Section]:
 
 
 def warn_of_missing_information(terms: Sequence[str], fmi: Floats) -> None:
-    """Warn of the terms with much missing information, at the caller of the calling function."""
+    """Warn of the terms with much missing information."""
     high = {term: float(g) for term, g in zip(terms, fmi, strict=True) if g > HIGH_FMI}
     if high:
-        warnings.warn(MissingInformationWarning(high), stacklevel=3)
+        warn_at_caller(MissingInformationWarning(high))
 
 
 _VALUE = r"\s*==?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?:,|$)"
