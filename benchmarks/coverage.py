@@ -53,6 +53,8 @@ LATENT = f"{OURS}, latent"
 METHODS = ("full data", "complete cases", OURS, LATENT, "MICE norm", "MICE pmm", "R norm", "R pmm")
 COUNTED = ("full data", "complete cases", OURS, "MICE norm", "MICE pmm")
 CHOSEN = "own value chosen"
+# methods whose records are from before the last change of their draws
+EARLIER = "earlier code"
 # methods that are run
 ALL, DEFAULT, OTHERS = "all", "default", "others"
 # Tables trained as one stack; results do not depend on it but for random numbers.
@@ -215,7 +217,9 @@ def record(out: Path, design: str, n: int, each: list[dict[str, Any]], first: in
     truth = truth_of(design)
     records = json.loads(out.read_text()) if out.exists() else {}
     entry = records.setdefault(f"{design}, {n}", {})
-    for method in set(each[0]) & set(METHODS):
+    recorded = set(each[0]) & set(METHODS)
+    entry[EARLIER] = sorted(set(entry.get(EARLIER, [])) - recorded)
+    for method in recorded:
         found = {
             term: summary([one[method][term] for one in each], value)
             for term, value in truth.items()
@@ -345,6 +349,8 @@ def _page_of(design: str, n: int, entry: dict[str, Any]) -> str:
             text = f"{one['bias'] / full['se']:+.2f} / {one['width']:.3g} / {one['coverage']:.1%}"
             cells.append(text.replace("%", ""))
         label = method if counts[method] == most else f"{method} ({counts[method]} tables)"
+        if method in entry.get(EARLIER, []):
+            label += ", earlier code"
         if method == OURS and entry.get(CHOSEN):
             label += f", own value chosen in {entry[CHOSEN]:.0%}"
         lines.append(f"| {label} | {' | '.join(cells)} |")
