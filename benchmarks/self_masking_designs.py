@@ -41,6 +41,8 @@ CHECKS = {
     "both tails": "x1, 60 % where it is more than one standard deviation from its mean",
     "ceiling of 1": "x1, all cells above its 70 % quantile",
     "by another column": "x1, 60 % where x2 is above its median",
+    "by two columns": "x1, 70 % where x2 and x3 are above their medians, otherwise 5 %",
+    "by a product": "x1, with log odds 1.5 x2 x3 − .7",
 }
 LEVELS = np.array(["a", "b", "c"])
 
@@ -95,6 +97,10 @@ def check(rng: np.random.Generator, n: int, name: str) -> tuple[Floats, Bools]:
         rate[:, 0] = 0.6 * (np.abs(table[:, 0]) > 1)
     elif name == "ceiling of 1":
         rate[:, 0] = table[:, 0] > np.quantile(table[:, 0], 0.7)
+    elif name == "by two columns":
+        rate[:, 0] = 0.05 + 0.65 * (above[:, 1] & above[:, 2])
+    elif name == "by a product":
+        rate[:, 0] = 1 / (1 + np.exp(0.7 - 1.5 * table[:, 1] * table[:, 2]))
     else:
         rate[:, 0] = 0.6 * above[:, 1]
     missing = rng.random(table.shape) < rate
