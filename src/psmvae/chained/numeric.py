@@ -120,10 +120,10 @@ class NumericParameters(NamedTuple):
             return lambda: _normal(mean, sigma, low, high, rng)
         log_scale = self._times(terms, self.log_scale)
         noise = self.sigma[:, None] * np.exp(_clipped(log_scale))
-        is_tilted = tilted is not None
-        n_donors = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
-        n_near = n_donors if is_tilted else _n_near(n)
-        width = smoothing_width(self.donor)[:, None] if is_tilted else None
+        n_near, width = _n_near(n), None
+        if tilted is not None:
+            n_near = max(TILTED_MIN_DONORS, int(TILTED_DONOR_FRACTION * n))
+            width = smoothing_width(self.donor)[:, None]
 
         def draw(chains: Any) -> Floats:
             own = rng.of(chains)

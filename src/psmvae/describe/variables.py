@@ -55,7 +55,7 @@ def read_variables(table: Any) -> list[Variable]:
 
 
 def _times(table: Any, position: int) -> Floats | None:
-    """Return a column of dates or times of day as numbers, None for other columns."""
+    """Return a column of dates or timestamps as numbers, None for other columns."""
     native = nw.from_native(table, eager_only=True, pass_through=True)
     if not isinstance(native, nw.DataFrame):
         return None
